@@ -146,7 +146,7 @@ def replay() -> Lines:
     """A reserved query that is run or cancelled after looking at later answers."""
     from residua.adversary.finite import finite_atoms
     from residua.pld.constructors import from_exact
-    from residua.pld.lattice.supremum import exact_supremum
+    from residua.pld.lattice import exact_supremum
 
     for mu, held, ran, eps in (
         (1.0, rz.pure_dp(0.7), rz.pure_dp(0.5), 0.53),

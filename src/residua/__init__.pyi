@@ -147,13 +147,13 @@ from residua.pld.constructors import (
     pure_dp as pure_dp,
     subsampled_gaussian as subsampled_gaussian,
 )
-from residua.pld.curve.piecewise_linear import (
+from residua.pld.curve.tradeoff import (
     compose_tradeoff as compose_tradeoff,
     hockey_stick_from_tradeoff as hockey_stick_from_tradeoff,
     tradeoff_from_hockey_stick as tradeoff_from_hockey_stick,
 )
-from residua.pld.lattice.kernel import kernel as kernel
-from residua.pld.lattice.supremum import infimum as infimum, supremum as supremum
+from residua.pld.lattice import kernel as kernel
+from residua.pld.lattice import infimum as infimum, supremum as supremum
 from residua.pld.order.compare import Comparison as Comparison, Order as Order, compare as compare
 from residua.pld.order.domination import Witness as Witness
 from residua.pld.pld import Pld as Pld
@@ -163,7 +163,7 @@ from residua.pld.residue.gdp_residue import (
     gdp_residue_cost as gdp_residue_cost,
 )
 from residua.pld.residue.slack import slack_cost as slack_cost
-from residua.pld.residue.zcdp_parameter import zcdp_parameter as zcdp_parameter
+from residua.pld.residue.gdp_parameter import zcdp_parameter as zcdp_parameter
 from residua.pld.running_composition import RunningComposition as RunningComposition
 from residua.service.client.client import AsyncClient as AsyncClient
 from residua.service.client.client import Client as Client

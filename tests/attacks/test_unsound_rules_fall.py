@@ -22,7 +22,7 @@ from residua.adversary.unsound.any_order_renyi import (
 from residua.adversary.unsound.demonstrations import UNSOUND, ReplayRule, RevivedUnion, SharedDelta
 from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
-from residua.pld.lattice.supremum import exact_supremum
+from residua.pld.lattice import exact_supremum
 
 RULES = {rule.name: rule for rule in UNSOUND}
 

@@ -5,7 +5,7 @@ import pytest
 
 import residua as rz
 from residua import mechanisms as m
-from residua.pld.discretise import renyi_region
+from residua.pld.discretise import regions
 from residua.pld.residue import gdp_parameter, slack
 
 
@@ -35,11 +35,11 @@ def test_some_of_many_orders_dominate_all_of_them(monkeypatch):
     orders = np.linspace(1.1, 60.0, 64)
     bounds = 0.02 * orders + 0.001 * np.sin(7.0 * orders)
     below = rz.mechanisms.Rdp(tuple(orders), tuple(bounds)).pld(side="below")
-    monkeypatch.setattr(renyi_region, "_MOST", 16)
-    some = rz.pld.constructors.from_exact(renyi_region.largest(orders, bounds, "above"))
+    monkeypatch.setattr(regions, "_MOST", 16)
+    some = rz.pld.constructors.from_exact(regions.largest(orders, bounds, "above"))
     assert below <= some
-    monkeypatch.setattr(renyi_region, "_MOST", 256)
-    every = rz.pld.constructors.from_exact(renyi_region.largest(orders, bounds, "above"))
+    monkeypatch.setattr(regions, "_MOST", 256)
+    every = rz.pld.constructors.from_exact(regions.largest(orders, bounds, "above"))
     eps = np.linspace(0.0, 2.0, 9)
     assert np.all(some.delta(eps) >= every.delta(eps) * (1.0 - 1e-9))
     assert np.all(some.delta(eps) <= 1.2 * every.delta(eps) + 1e-12)

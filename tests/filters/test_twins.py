@@ -23,7 +23,7 @@ from residua.filters.additive.zcdp import _whitehouse, zcdp_cost
 from residua.filters.costs import renyi_cost
 from residua.filters.potential.renyi_commit import log_constant, potential_cost
 from residua.filters.target import best_order, renyi_budget, zcdp_budget
-from residua.pld.residue.zcdp_parameter import zcdp_parameter, zcdp_parameter_bounds
+from residua.pld.residue.gdp_parameter import zcdp_parameter, zcdp_parameter_bounds
 
 TIGHT = 1e-5
 

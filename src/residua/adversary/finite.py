@@ -8,7 +8,7 @@ of 64 bits or more, so that it stays symmetric:
     (0, delta),  (1 - delta - p, delta + p),  (1 - delta, 1),      p = (1 - delta)/(1 + e^-eps).
 
 Everything else (Gaussians, Laplaces, mixtures) is replaced by a finite PLD just above or just
-below it (`pld/discretise/profile.py`), `accuracy` apart in `eps`, with atoms merged within that
+below it (`pld/discretise/finite.py`), `accuracy` apart in `eps`, with atoms merged within that
 share (`coarsen`).
 
 Upper sides are for guarantees, lower sides for attacks: `⊕` and `sup` are monotone.
@@ -37,11 +37,9 @@ from fractions import Fraction
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, floats, region
-from residua.pld.arithmetic.rational import Side, exp_of
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_of, floats, region
 from residua.pld.curve.reads import right_half
-from residua.pld.discretise.finite import region_above, written_out
-from residua.pld.discretise.profile import Profile, finite
+from residua.pld.discretise.finite import Profile, finite, region_above, written_out
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld

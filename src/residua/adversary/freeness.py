@@ -60,7 +60,7 @@ from residua.filters.query import Query
 from residua.pld.arithmetic.exact import ExactAtoms, region
 from residua.pld.constructors import from_exact
 from residua.pld.families.atoms import Atoms, atoms_from_exact
-from residua.pld.lattice.supremum import exact_supremum
+from residua.pld.lattice import exact_supremum
 from residua.pld.order.compare import dominated
 from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld

@@ -50,7 +50,7 @@ from residua.filters.potential.renyi_commit import Commit, Potential
 from residua.filters.query import Query, as_query, loss_of
 from residua.filters.state import State
 from residua.pld.constructors import identity
-from residua.pld.lattice.supremum import supremum
+from residua.pld.lattice import supremum
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.pld.pld import query as as_pld

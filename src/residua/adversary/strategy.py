@@ -25,8 +25,7 @@ from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irra
 from residua.bounds import Verdict
 from residua.errors import ArgumentError
 from residua.filters.query import Query, as_query, describe, loss_of
-from residua.pld.arithmetic.exact import ExactAtoms, region
-from residua.pld.arithmetic.rational import Side, from_masses
+from residua.pld.arithmetic.exact import ExactAtoms, Side, from_masses, region
 from residua.pld.constructors import from_exact, identity
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld

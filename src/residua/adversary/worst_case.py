@@ -39,10 +39,9 @@ from residua.adversary.finite import ACCURACY, coarsen, finite_atoms, is_exact
 from residua.adversary.rule import Move, Rule, as_rounds
 from residua.bounds import Interval, float_down, float_up
 from residua.errors import TooLargeError
-from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
-from residua.pld.arithmetic.rational import Side
+from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side
 from residua.pld.constructors import from_exact
-from residua.pld.lattice.supremum import exact_supremum
+from residua.pld.lattice import exact_supremum
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from residua.pld.families.factors import Factor
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld, composition
-from residua.pld.residue.zcdp_parameter import zcdp_parameter
+from residua.pld.residue.gdp_parameter import zcdp_parameter
 from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 

@@ -50,7 +50,7 @@ from residua.mechanisms.black_boxes import (
 )
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT
-from residua.pld.arithmetic.rational import exp_of
+from residua.pld.arithmetic.exact import exp_of
 from residua.pld.discretise.finite import region_above
 
 _LEAST_CHANGE = {

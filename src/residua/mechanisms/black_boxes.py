@@ -22,7 +22,7 @@ from residua.mechanisms import limits, relations
 from residua.mechanisms.mechanism import Check, Mechanism, Side, both, pair
 from residua.pld import constructors
 from residua.pld.constructors import approximate_dp, from_exact, gaussian, identity, infinite
-from residua.pld.discretise.renyi_region import largest
+from residua.pld.discretise.regions import largest
 from residua.pld.pld import Pld
 
 LARGEST_RHO = 100.0
@@ -132,7 +132,7 @@ class Rdp(BlackBox):
     """Anything with Rényi divergence at most `epsilons[i]` at the order `orders[i] > 1`.
 
     In both directions. The largest such loss is given by its testing region
-    (`pld/discretise/renyi_region.py`).
+    (`pld/discretise/regions.py`).
     """
 
     orders: tuple[float, ...]
@@ -249,7 +249,7 @@ class Zcdp(BlackBox):
     """Anything with Rényi divergences at most `xi + rho α`, all `α > 1`, but for a `delta`.
 
     In both directions. The largest such loss is given by its testing region
-    (`pld/discretise/renyi_region.py`), which is what a zCDP bound says and no more: looser than
+    (`pld/discretise/regions.py`), which is what a zCDP bound says and no more: looser than
     Gaussian noise of the same `rho`, tighter than the usual conversions.
 
     With `delta` it is `delta`-approximate zCDP (definition 8.1): for each pair of neighbours

@@ -12,10 +12,9 @@ from residua.mechanisms import limits
 from residua.mechanisms.black_boxes import LARGEST_RHO, Zcdp
 from residua.mechanisms.mechanism import Check, Mechanism, Side, both, pair
 from residua.mechanisms.relations import ADD_REMOVE, ZERO_OUT
-from residua.pld.arithmetic.exact import region
-from residua.pld.arithmetic.rational import exp_of, fall_of
+from residua.pld.arithmetic.exact import exp_of, fall_of, region
 from residua.pld.constructors import approximate_dp, from_exact, identity, infinite
-from residua.pld.discretise.discrete_gaussian import (
+from residua.pld.discretise.regions import (
     LARGEST_SHIFT,
     LARGEST_SIGMA,
     discrete_gaussian,
@@ -87,7 +86,7 @@ class DiscreteGaussian(Mechanism):
     """Integer noise with `P(x) ∝ e^{-x²/(2σ²)}` on a query of this integer sensitivity.
 
     The loss has countably many values; all but the lightest are written out, exactly
-    (`pld/discretise/discrete_gaussian.py`). Where there are too many (`sigma` above 2000) its
+    (`pld/discretise/regions.py`). Where there are too many (`sigma` above 2000) its
     concentrated-DP bound is used.
     """
 

@@ -18,7 +18,7 @@ from residua.mechanisms.noise import (
     TruncatedLaplace,
 )
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT, directions
-from residua.pld.amplification import sampling
+from residua.pld import amplification
 from residua.pld.pld import Pld
 
 LARGEST_DOUBLED = 1e300
@@ -66,7 +66,7 @@ class PoissonSampled(Mechanism):
 
     Add-remove and zero-out: `(1-q) C + q A` against `C`, with `(A, C)` the mechanism's own pair:
     the curve follows exactly (Zhu, Dong and Wang 2022, theorem 11; see
-    `pld/amplification/sampling.py`). Gaussian noise stays in closed form, finite pairs stay exact,
+    `pld/amplification.py`). Gaussian noise stays in closed form, finite pairs stay exact,
     everything else is discretised.
 
     Replace-one needs three outputs: with the record, with another, with neither. For Gaussian noise
@@ -111,7 +111,7 @@ class PoissonSampled(Mechanism):
             return {"replace": self._replace_one(accuracy, side)}
         pairs = inner.plds(relation, accuracy=accuracy, side=side)
         return {
-            direction: sampling.poisson(pld, rate, direction, accuracy, side)
+            direction: amplification.poisson(pld, rate, direction, accuracy, side)
             for direction, pld in pairs.items()
         }
 
@@ -124,7 +124,7 @@ class PoissonSampled(Mechanism):
             doubled = replace(inner, sensitivity=2.0 * inner.sensitivity)
         pairs = inner.plds(ADD_REMOVE, accuracy=accuracy, side=side)
         replaced = doubled.pld(relation=ADD_REMOVE, side=side) if doubled else None
-        return sampling.poisson_replaced(
+        return amplification.poisson_replaced(
             pairs["remove"], pairs["add"], replaced, self.sampling_rate, accuracy, side
         )
 
@@ -171,4 +171,4 @@ class SampledWithoutReplacement(Mechanism):
         share = Fraction(self.sample_size, self.source_size)
         # A larger rate loses more.
         rate = float_up(share) if side == "above" else float_down(share)
-        return {"replace": sampling.without_replacement(inner, rate, accuracy, side)}
+        return {"replace": amplification.without_replacement(inner, rate, accuracy, side)}

@@ -12,7 +12,7 @@ from residua.errors import ArgumentTypeError
 from residua.mechanisms import limits
 from residua.mechanisms.mechanism import Check, Mechanism, Side, both
 from residua.mechanisms.relations import REPLACE_ONE, ZERO_OUT
-from residua.pld.arithmetic.rational import from_masses, response
+from residua.pld.arithmetic.exact import from_masses, response
 from residua.pld.constructors import from_exact, identity, infinite
 from residua.pld.pld import Pld
 from residua.sizes import LARGEST_COUNT

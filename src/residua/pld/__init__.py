@@ -2,14 +2,16 @@
 
 Read it in this order:
 
-    special                      what each platform function is charged
-    exact, atoms                 finite PLDs, in rationals and beside them in floats
-    gaussian, laplace,
-    randomized_response          the closed forms
-    value, constructors          `Pld` and where it comes from
-    table, contour, evaluate     composition: written out, or moments on a vertical line
-    curves, renyi                epsilon, tradeoff, Rényi, conjugates
-    cells, ends, domination,
-    order, precise               the Blackwell order
-    discretise, lattice, kernel  finite bounds, supremum and infimum, Blackwell's kernel
+    arithmetic/                  what each platform function is charged; exact rationals
+    families/                    one family of losses per file: closed forms of curve and moments
+    pld, constructors            the value `Pld`, and where it comes from
+    support/                     few atoms written out, largest and smallest losses
+    curve/evaluate               which method evaluates a curve: a table of eight
+    curve/epsilon, tradeoff,
+    curve/renyi                  what is read off a curve
+    order/                       the Blackwell order
+    discretise/                  finite PLDs above and below others: a table of all of them
+    lattice, amplification       supremum, infimum, Blackwell's kernel; sampling
+    residue/                     GDP and zCDP parameters, GDP residues and their certificates
+    running_composition          a composition that grows and is read after each query
 """

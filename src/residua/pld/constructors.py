@@ -18,8 +18,14 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.pld.arithmetic.exact import ExactAtoms, canonical, from_vertices, integers, upper_hull
-from residua.pld.arithmetic.rational import tilted
+from residua.pld.arithmetic.exact import (
+    ExactAtoms,
+    canonical,
+    from_vertices,
+    integers,
+    tilted,
+    upper_hull,
+)
 from residua.pld.families.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor

@@ -257,7 +257,7 @@ class Pld:
         """The supremum: the least PLD above both (rounded up where it must be)."""
         if not isinstance(other, Pld):
             return NotImplemented
-        from residua.pld.lattice.supremum import supremum
+        from residua.pld.lattice import supremum
 
         return supremum([self, other])
 
@@ -265,7 +265,7 @@ class Pld:
         """The infimum: the greatest PLD below both (rounded down where it must be)."""
         if not isinstance(other, Pld):
             return NotImplemented
-        from residua.pld.lattice.supremum import infimum
+        from residua.pld.lattice import infimum
 
         return infimum([self, other])
 
@@ -399,14 +399,14 @@ class Pld:
 
     def hockey_stick_points(self) -> tuple[Floats, Floats]:
         """Vertices `(x, h(x))` of a finite PLD's curve, rounded to nearest."""
-        from residua.pld.curve.piecewise_linear import hockey_stick_points
+        from residua.pld.curve.tradeoff import hockey_stick_points
 
         self._require_finite("hockey_stick_points")
         return hockey_stick_points(self._atoms.exact)
 
     def tradeoff_points(self) -> tuple[Floats, Floats]:
         """Vertices `(alpha, tau(alpha))` of a finite PLD's tradeoff curve, rounded to nearest."""
-        from residua.pld.curve.piecewise_linear import tradeoff_points
+        from residua.pld.curve.tradeoff import tradeoff_points
 
         self._require_finite("tradeoff_points")
         return tradeoff_points(self._atoms.exact)

@@ -10,7 +10,7 @@ import oracles
 import residua as rz
 from mixture_oracles import range_moment, range_sum
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.curve import complement
+from residua.pld.curve import chernoff
 from residua.pld.curve.contour import parameters
 from residua.pld.families import bounded_range, laplace
 
@@ -68,7 +68,7 @@ def test_sums_left_of_zero(pld, law, lam, monkeypatch):
     monkeypatch.setattr(parameters, "_tilt", lambda *_, **__: (lam, spread))
     t = np.array([0.0, 0.3, 1.0, 2.0])
     low, high = parameters.tuned(moments, 1.0, 1e-3).curve(t, 0.0)
-    bound = complement.chernoff(moments.log_moment, t, np.zeros(4))
+    bound = chernoff.complement_bound(moments.log_moment, t, np.zeros(4))
     for i, at in enumerate(t):
         truth = 1 - law.hockey_stick(mp.exp(mp.mpf(at)))
         assert mp.mpf(low[i]) <= truth <= mp.mpf(high[i])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.pld.residue.coarsening import compressed
+from residua.pld.residue.contact_equation import compressed
 from residua.pld.residue.excess import FiniteExcess
 from residua.pld.residue.excess_nodes import order
 from residua.pld.residue.gdp_residue import written_out

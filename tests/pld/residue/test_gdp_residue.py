@@ -11,8 +11,12 @@ from mpmath import mp, mpf
 
 import oracles
 import residua as rz
-from residua.pld.residue.coarsening import CompressedExcess, coarsened, compressed
-from residua.pld.residue.contact_equation import bisected
+from residua.pld.residue.contact_equation import (
+    CompressedExcess,
+    bisected,
+    coarsened,
+    compressed,
+)
 from residua.pld.residue.excess import FiniteExcess, gaussian_transform
 from residua.pld.residue.finite import finite_cost, finite_excess
 from residua.pld.residue.gdp_parameter import gdp_parameter_bounds

@@ -10,8 +10,13 @@ import pytest
 from mpmath import mp, mpf
 
 import residua as rz
-from residua.pld.residue.excess import FiniteExcess, gaussian_transform
-from residua.pld.residue.excess_complement import gaussian_lack, query_lack, tail_transform
+from residua.pld.residue.excess import (
+    FiniteExcess,
+    gaussian_lack,
+    gaussian_transform,
+    query_lack,
+    tail_transform,
+)
 from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.large_losses import _searched, is_high
 

@@ -11,8 +11,7 @@ from mpmath import mp, mpf
 
 import residua as rz
 from residua.pld.residue import single_contact
-from residua.pld.residue.initial_guess import about
-from residua.pld.residue.symmetric_family import CentralLaw, density, height
+from residua.pld.residue.symmetric_family import CentralLaw, about, density, height
 from residue_oracles import AtOne
 
 

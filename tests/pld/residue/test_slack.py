@@ -13,7 +13,7 @@ from residua.bounds import Floats, Verdict
 from residua.pld.order.compare import dominated
 from residua.pld.residue.contact_equation import bisected
 from residua.pld.residue.excess import FiniteExcess, Transform
-from residua.pld.residue.slack import _budgets, _level, slack_cost, slack_split, tents_above
+from residua.pld.residue.slack import _budgets, _level, slack_cost, tents_above
 
 BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
 
@@ -87,15 +87,6 @@ def test_gaussians_split_off() -> None:
     assert both is not None
     assert float(both.hi) == pytest.approx(float(alone.hi) + 0.25, rel=1e-14)
     assert slack_cost(Fraction(1, 9), rz.gaussian(mu=0.5), 0.1) is None
-
-
-def test_split_of_a_target() -> None:
-    split = slack_split(3.0, 1e-6, rz.pure_dp(0.3))
-    assert split is not None
-    budget = rz.gaussian(mu=split.mu) + rz.approximate_dp(0.0, split.delta)
-    assert budget <= rz.approximate_dp(3.0, 1e-6)
-    assert (1.0 - split.eta) ** split.queries >= 1.0 - split.delta
-    assert split.queries >= 2
 
 
 def test_a_query_that_takes_all_there_is() -> None:

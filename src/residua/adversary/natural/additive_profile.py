@@ -22,7 +22,7 @@ post-processing out. In each round
 With copies without end the transcripts are distributed exactly as the filter's (`view`). With the
 plan's copies each transcript is at most as likely, under either data set, and what is missing is
 FAIL: the triangle lemma then gives `h <= h' + Pr[FAIL]`, where `h'` is a post-processing of the
-copies. Probabilities here are floats; kernels are exact to 1e-9 (`pld/lattice/kernel.py`), and each
+copies. Probabilities here are floats; kernels are exact to 1e-9 (`pld/lattice.py`), and each
 round adds that much for each outcome.
 """
 
@@ -60,7 +60,7 @@ from residua.filters.base import Filter
 from residua.filters.query import describe
 from residua.filters.state import State
 from residua.pld.constructors import from_pair
-from residua.pld.lattice.kernel import kernel
+from residua.pld.lattice import kernel
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property
 

@@ -42,7 +42,7 @@ import numpy as np
 from residua import checks
 from residua.bounds import LARGEST_EPS, Floats, Interval, float_down, float_up
 from residua.errors import ArgumentError
-from residua.pld.arithmetic.rational import Side, from_masses, ratio_of
+from residua.pld.arithmetic.exact import Side, from_masses, ratio_of
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import from_exact, pure_dp
 from residua.pld.families.atoms import Atoms

@@ -256,8 +256,7 @@ def _read(one: "Direction", name: str, read: str, places: Sequence[float]) -> li
 
 def _parameters(one: "Direction") -> list[Number]:
     """The least `rho` and the least `mu` that cover the loss."""
-    from residua.pld.residue.gdp_parameter import gdp_parameter_bounds
-    from residua.pld.residue.zcdp_parameter import zcdp_parameter_bounds
+    from residua.pld.residue.gdp_parameter import gdp_parameter_bounds, zcdp_parameter_bounds
 
     return [
         Number("zCDP parameter", None, one.bounds(zcdp_parameter_bounds)),

@@ -42,7 +42,7 @@ from residua.filters.target import target, zcdp_budget
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
-from residua.pld.residue.zcdp_parameter import zcdp_parameter
+from residua.pld.residue.gdp_parameter import zcdp_parameter
 from residua.work_limit import remembered_property
 
 

@@ -40,8 +40,7 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from residua import checks
 from residua.bounds import Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.pld.arithmetic.exact import integers
-from residua.pld.arithmetic.rational import Side
+from residua.pld.arithmetic.exact import Side, integers
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.constructors import from_exact, identity, infinite
 from residua.pld.curve.reads import reach, right_half

@@ -19,7 +19,7 @@ from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.ledger.domain.receipts import Hold
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.constructors import identity
-from residua.pld.lattice.supremum import supremum
+from residua.pld.lattice import supremum
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:

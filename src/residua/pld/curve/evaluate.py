@@ -1,10 +1,18 @@
 """Which method evaluates a curve, and the assembly of `h` from its parts.
 
-    G_mu alone                            closed form                 families/gaussian.py
-    one other factor                      closed form                 its file in families/
-    few atoms, alone or with one more     closed form / binomial      support/small_support.py
-    anything else                         contour sums                contour/transform.py
-    many different Laplaces, responses    the same, with many nodes   contour/many_atoms.py
+    composition                           method                        file and proof
+    Gaussian noise alone                  closed form                   families/gaussian.py
+    one other factor                      closed form                   its file in families/
+    few atoms, or one kind of response    atoms written out             support/small_support.py
+    few atoms and one more factor or
+    Gaussian noise                        atoms, each a shifted curve   support/small_support.py
+    anything else                         sums over a contour           curve/contour/transform.py
+    - close to the limit of the curve     on a line left of 0           curve/chernoff.py
+    - few sampled Gaussians               in two parts                  curve/contour/split.py
+    - many different Laplaces, responses  on very many nodes            curve/contour/many_atoms.py
+
+`_finite_part` chooses among the first five, `contour/parameters.py` among the contours, and
+`single` takes the last one. Beyond the last proven point Chernoff's bound serves (`chernoff.py`).
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
 the right half of the reversed curve has the digits that matter there.
@@ -28,7 +36,7 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_up
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, U
-from residua.pld.curve import chernoff, complement, enclosure_width
+from residua.pld.curve import chernoff
 from residua.pld.curve.chernoff import ORDERS
 from residua.pld.curve.contour import parameters
 from residua.pld.curve.contour.many_atoms import are_pairs
@@ -70,14 +78,8 @@ _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
-_TRIED, _CROWD = 8, 256
-"""From `_CROWD` points on, a contour is first tried at about `_TRIED` of them."""
 _MANY_KINDS, _WIDE = 12, 1e-4
 """Kinds of query up to which others are as good as `many_atoms.py`, and its largest width."""
-_LONG = 1 << 12
-"""Contours with more nodes than this are read only where they may serve."""
-_MANY = 32
-"""Arguments from which on they tell of each other how wide they are."""
 _ALL = Interval(1.0, 1.0)
 _KEPT = 8  # contours kept by a search, and cached per PLD
 
@@ -404,14 +406,8 @@ class Evaluator:
             pending = pending[~good]
 
         for made in contours:
-            if pending.size and (made.line.count < _LONG or made.is_near(flat[pending]).any()):
-                # Of what was made for less accuracy, a few points tell: it would do for none.
-                few = pending[:: max(1, pending.size // _TRIED)]
-                if (
-                    pending.size < _CROWD
-                    or self._read(made, flat[few], slack[few], accuracy)[2].any()
-                ):
-                    read(made)
+            if pending.size:
+                read(made)
         if pending.size and self._is_dear:
             known = self._moments.lattice_above()
             above = chernoff.heights(flat[pending] - slack[pending], LATTICE, known) + _NOTHING
@@ -420,7 +416,9 @@ class Evaluator:
         middle = flat.size // 2
         asking = pending.size > 0 and (not sparing or middle in pending)
         if asking and self.pld.gaussian is None:
-            lacking = complement.chernoff(self._moments.log_moment, flat[pending], slack[pending])
+            lacking = chernoff.complement_bound(
+                self._moments.log_moment, flat[pending], slack[pending]
+            )
             low[pending] = np.maximum(low[pending], self._less(lacking, lacking)[0])
             pending = pending[lacking > _FLAT]
         while asking and pending.size:
@@ -463,17 +461,10 @@ class Evaluator:
             good = hi - lo <= _RELATIVE * hi + _NOTHING
             if self.pld.gaussian is not None or good.all():
                 return lo, hi, good
-        if t.size < _MANY:
-            lo, hi = self._from(made, np.concatenate([t, t + accuracy]), np.tile(slack, 2))
-            (lo, _), (hi, later) = np.split(lo, 2), np.split(hi, 2)
-            good = np.where(t + accuracy >= self._top, 0.0, later) <= lo
-            return lo, hi, good | (hi - lo <= _FLAT * hi + _NOTHING)
-        lo, hi = self._from(made, t, slack)
-        good = enclosure_width.are_narrow(t, lo, hi, accuracy) | (hi - lo <= _FLAT * hi + _NOTHING)
-        rest = np.flatnonzero(~good & (t + accuracy < self._top))
-        if rest.size:
-            good[rest] = self._from(made, t[rest] + accuracy, slack[rest])[1] <= lo[rest]
-        return lo, hi, good | (t + accuracy >= self._top)
+        lo, hi = self._from(made, np.concatenate([t, t + accuracy]), np.tile(slack, 2))
+        (lo, _), (hi, later) = np.split(lo, 2), np.split(hi, 2)
+        good = np.where(t + accuracy >= self._top, 0.0, later) <= lo
+        return lo, hi, good | (hi - lo <= _FLAT * hi + _NOTHING)
 
     def _from(self, made: Contour | Parted, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `D` by one contour, from its complement or its atoms as the case may be."""

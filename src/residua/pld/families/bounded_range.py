@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +37,16 @@ from residua.pld.arithmetic.ulp_bounds import (
 from residua.work_limit import work
 
 
-@dataclass(frozen=True, slots=True)
-class BoundedRange:
-    """`w R_e + (1-w) B_e`; both parameters denote their exact float values."""
+class SymmetricLoss:
+    """What symmetric losses share; without masses at infinity and atoms unless they say so."""
 
-    eps: float
-    atomic: float
+    __slots__ = ()
 
     @property
     def is_symmetric(self) -> bool:
         return True
 
-    def reverse(self) -> BoundedRange:
+    def reverse(self) -> Self:
         return self
 
     @property
@@ -59,13 +58,21 @@ class BoundedRange:
         return Fraction(0)
 
     @property
+    def atom_count(self) -> int | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange(SymmetricLoss):
+    """`w R_e + (1-w) B_e`; both parameters denote their exact float values."""
+
+    eps: float
+    atomic: float
+
+    @property
     def top(self) -> Fraction:
         """The largest loss, exactly."""
         return Fraction(self.eps)
-
-    @property
-    def atom_count(self) -> None:
-        return None
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""

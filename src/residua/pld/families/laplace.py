@@ -29,30 +29,16 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
+from residua.pld.families.bounded_range import SymmetricLoss
 from residua.work_limit import work
 
 
 @dataclass(frozen=True)
-class Laplace:
+class Laplace(SymmetricLoss):
     """Laplace noise of the given scale on a query of the given sensitivity."""
 
     scale: float
     sensitivity: float
-
-    @property
-    def is_symmetric(self) -> bool:
-        return True
-
-    def reverse(self) -> Laplace:
-        return self
-
-    @property
-    def mass_at_infinity(self) -> Fraction:
-        return Fraction(0)
-
-    @property
-    def mass_at_minus_infinity(self) -> Fraction:
-        return Fraction(0)
 
     @cached_property
     def top(self) -> Fraction:
@@ -63,10 +49,6 @@ class Laplace:
     def eps(self) -> float:
         """`e` in floating point, relative error at most `u`."""
         return self.sensitivity / self.scale
-
-    @property
-    def atom_count(self) -> None:
-        return None
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""

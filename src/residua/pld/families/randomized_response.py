@@ -31,22 +31,16 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
+from residua.pld.families.bounded_range import SymmetricLoss
 from residua.work_limit import work
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponse(SymmetricLoss):
     """`R_{eps,delta}` with `eps > 0` and `delta < 1`, both denoting their exact float values."""
 
     eps: float
     delta: float
-
-    @property
-    def is_symmetric(self) -> bool:
-        return True
-
-    def reverse(self) -> RandomizedResponse:
-        return self
 
     @property
     def mass_at_infinity(self) -> Fraction:

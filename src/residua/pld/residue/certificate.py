@@ -16,10 +16,15 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.coarsening import rough
-from residua.pld.residue.contact_equation import last_place
-from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
-from residua.pld.residue.excess_complement import gaussian_lack, query_lack
+from residua.pld.residue.contact_equation import last_place, rough
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_lack,
+    gaussian_transform,
+    query_lack,
+)
 
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
@@ -50,7 +55,7 @@ def proven_by_cells(
     """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
 
     The two budgets are for either sign of `l`, the second one mirrored. If `lacking`, what both
-    sides lack of their limit is compared as well (`excess_complement.py`): for a Gaussian budget,
+    sides lack of their limit is compared as well (`excess.py`): for a Gaussian budget,
     and the list of a whole pair.
     """
     even = excess.is_symmetric and budgets[0] is budgets[1]
@@ -65,13 +70,13 @@ def proven_by_cells(
 def _right_half(
     excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, lacking: bool
 ) -> Failure | None:
-    l, b = _starting_points(excess, m2, c, known, budget, _first_guess(excess, m2, c, budget))
+    l, b = _starting_points(m2, c, known, budget, _first_guess(excess, m2, c, budget))
     top = _largest(excess)
     if not b.mean[-1] > top:
         end = _last(excess, m2, c, budget)
         if end is None:
             return Failure(0.0, False)
-        l, b = _starting_points(excess, m2, c, known, budget, end)
+        l, b = _starting_points(m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
     above = excess if lacking else rough(excess)
     a = above.transform(m2, l)
@@ -130,7 +135,7 @@ def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> f
 
 
 def _starting_points(
-    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, end: float
+    m2: float, c: float, known: Floats, budget: Budget, end: float
 ) -> tuple[Floats, Transform]:
     l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
     l = np.unique(l) if l.size > _GRID.size else l

@@ -26,7 +26,8 @@ exponential, and do not matter. With `h <= m/8` a panel with `σ = sh > 3` has a
 `e^{6(σ-3)}` more (for the ellipse of parameter 20, say); but it is `8m (σ - σ')` away from the
 crest, `σ' <= 3/2` the same for the slope there, so it has at most `e^{-32 (σ-σ')²} <= e^{-72 -
 96 (σ-3)}` of what is at the crest, times what the excess is larger. While that is below `e^40`,
-all such panels together add less than one of those that matter."""
+all such panels together add less than one of those that matter.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,27 @@
 """The GDP parameter of a loss: the least `nu` with `L ⪯ G_nu`.
 
-A finite loss has it in closed form (`normal_quantiles.py`), and so have randomized response,
+A finite loss has it in closed form (`support_ends.py`), and so have randomized response,
 Laplace and bounded range, whose curves touch at `x = 1` only (`single_contact.py`): `h_L(1) =
 erf(nu/√8)`. Otherwise `L = G_g ⊕ M` is below `G_nu` iff the cost of `M` under `G_nu` leaves `g²`:
-since `nu² - c(nu)` increases, a search finds where it does, and ends on the proven side."""
+since `nu² - c(nu)` increases, a search finds where it does, and ends on the proven side.
+
+The zCDP parameter: the least `rho` with `D_α <= rho α` at every order `α > 1`, both ways.
+
+With `K(s) = ln E e^{sZ}` and `s = α - 1` it is the supremum of `K(s) / (s(s+1))` over `s > 0` for
+the loss and its reversal. Gaussian noise has `mu²/2` at every order; `R_eps` has `eps tanh(eps/2)`,
+at `α → 1` (`ln cosh(eps u)` is concave in `u²`, and `s(s+1) = u² - 1/4` for `u = s + 1/2`); a
+mixture of Gaussians lies below the Gaussian of its widest shift and comes, at high orders, as near
+as one likes to that of its outermost components. Other factors are searched:
+
+* `K` is convex, so between two orders it lies below its chord, and a chord over `s(s+1)` is
+  largest at an end or where `B s² + 2A s + A = 0`;
+* below the first order, `K(s) <= m s + V s²/2` with `m` the mean and `V` the square of half the
+  range (Popoviciu), so the quotient is at most `m + s max(V/2 - m, 0)`;
+* past the last, `D_α` is at most the largest loss;
+* and `eps`-DP implies `eps²/2` (Bun and Steinke 2016), where floats have no digits left.
+
+Parameters of a composition add up to an upper bound; the lower end is one order's for all of it.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +30,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from residua.bounds import Interval, float_down
-from residua.pld.arithmetic.ulp_bounds import U
+from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic.ulp_bounds import TANH_ULPS, U
+from residua.pld.curve.renyi import mean_loss
 from residua.pld.families import gaussian
 from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
-from residua.pld.residue.finite_parameter import finite_parameter
+from residua.pld.residue.finite import finite_parameter
 from residua.pld.residue.gdp_residue import cost_bounds, renyi_cost, written_out
 from residua.pld.residue.single_contact import fits, refuses
 from residua.pld.residue.symmetric_family import CentralLaw, height, parameters
+from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
 _CACHED = 1 << 10
@@ -158,3 +179,129 @@ def _refuted(L: Pld, good: float) -> float:
             if np.any(lo > hi):
                 return math.sqrt(v) * (1.0 - 4.0 * U)
     return math.sqrt(least) * (1.0 - 4.0 * U)
+
+
+_WIDTH = 1e-6
+_ROUNDS = 40
+_FIRST = 1e-6
+_NOISE = 2e-15
+_TILT = 0.01
+_TILTED = 1.0101
+_CELLS = 96
+_MOST_ORDERS = 1 << 15
+_MOST_WORK = 10**8
+"""Orders times atoms: for long lists the interval may end up wider."""
+_LEAST = 1e-300
+"""Where squares of tiny losses underflow."""
+
+
+def zcdp_parameter(loss: Pld) -> float:
+    """The least `rho` for which the loss is `rho`-zCDP, upper bound (inf if there is none)."""
+    return float(zcdp_parameter_bounds(loss).hi)
+
+
+def zcdp_parameter_bounds(loss: Pld) -> Interval:
+    """Proven interval for the zCDP parameter."""
+    query("loss", loss)
+    gaussian = loss.gaussian
+    part = 0.5 * gaussian.variance if gaussian else 0.0
+    wrong = part * ((gaussian.variance_error if gaussian else 0.0) + 2.0 * U)
+    low, high = part - wrong, part + wrong
+    for factor, n in loss.terms.items():
+        lo, hi = _of_factor(factor)
+        # Sups of different factors may be at different orders: only one may count from below.
+        low = max(low, (part - wrong + n * lo) * (1.0 - 4.0 * U))
+        high = (high + n * hi) * (1.0 + 4.0 * U)
+    return Interval(float(low), float(high))
+
+
+@remembered(maxsize=4096)
+def _of_factor(factor: Factor) -> tuple[float, float]:
+    if factor.atom_count == 0 or factor.mass_at_infinity > 0 or factor.mass_at_minus_infinity > 0:
+        return np.inf, np.inf
+    if isinstance(factor, RandomizedResponse):
+        rho = factor.eps * float(np.tanh(0.5 * factor.eps))
+        wrong = rho * (TANH_ULPS + 4.0) * U + _LEAST
+        return max(rho - wrong, 0.0), rho + wrong
+    if isinstance(factor, GaussianMixture):
+        above = [Fraction(a) for a in (factor.p_rest, *(s for s, _ in factor.p))]
+        below = [Fraction(b) for b in (factor.q_rest, *(s for s, _ in factor.q))]
+        widest = max(above) - min(below)
+        tails = max(max(above) - max(below), min(above) - min(below))
+        twice = 2 * Fraction(factor.sigma) ** 2
+        return float_down(tails**2 / twice), float_up(widest**2 / twice)
+    sides = [factor] if factor.is_symmetric else [factor, factor.reverse()]
+    both = [_one_way(Pld(None, {side: 1})) for side in sides]
+    return max(lo for lo, _ in both), max(hi for _, hi in both)
+
+
+def _one_way(loss: Pld) -> tuple[float, float]:
+    """`sup K(s) / (s(s+1))` over `s > 0` for one bounded factor, enclosed."""
+    top, bottom = largest_loss_bounds(loss)[1], largest_loss_bounds(loss.reverse())[1]
+    low, mean = mean_loss(loss)
+    pure = max(top, bottom)
+    popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + _LEAST
+    unit = min(1.0, 1.0 / pure)
+    # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
+    gap, far = max(0.5 * popoviciu - mean, _LEAST), 0.1
+    square = _second_moment(loss)
+    if square is not None and 0.5 * square * _TILTED < 0.5 * popoviciu:
+        # Up to order `_TILT` the variance of the tilted loss is at most e^_TILT E Z².
+        gap, far = max(0.5 * square * _TILTED - mean, _LEAST), _TILT
+    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), far) * unit
+    best = max(low, 0.0)
+    limit = (mean + first * gap) * (1.0 + 1e-14)
+    # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
+    last = max(2.0 * top / max(best, 1e-300), 2.0 * first)
+    cap = 0.5 * pure * pure * (1.0 + 1e-14) + _LEAST
+    if last > 1e15:
+        return best, cap
+    s = np.geomspace(first, last, _CELLS)
+    lo, hi = _log_moment(loss, s)
+    limit = max(limit, top / last)
+    done = limit
+    atoms = sum(factor.atom_count or 1 for factor in loss.terms)
+    most = min(max(_MOST_WORK // atoms, 2 * _CELLS), _MOST_ORDERS)
+    for _ in range(_ROUNDS):
+        best = max(best, float(np.max(lo / (s * (s + 1.0)))) * (1.0 - 8.0 * U))
+        above = _chord_top(s[:-1], s[1:], hi[:-1], hi[1:])
+        # No refinement comes below the samples themselves.
+        floor = max(best, limit, float(np.max(hi / (s * (s + 1.0)))))
+        open_ = np.flatnonzero(above > floor * (1.0 + _WIDTH))
+        done = max(limit, float(above.max()))
+        if not open_.size or s.size + open_.size > most:
+            break
+        middle = np.sqrt(s[open_] * s[open_ + 1])
+        new_lo, new_hi = _log_moment(loss, middle)
+        s = np.insert(s, open_ + 1, middle)
+        lo, hi = np.insert(lo, open_ + 1, new_lo), np.insert(hi, open_ + 1, new_hi)
+    return best, min(max(done, best), cap)
+
+
+def _second_moment(loss: Pld) -> float | None:
+    """An upper bound of `E Z²` where the atoms are written out."""
+    atoms = loss._evaluator._single_atoms
+    if atoms is None:
+        return None
+    size = np.abs(atoms.z) + atoms.loss_error
+    return float(atoms.p @ (size * size)) * (1.0 + 1e-9) + _LEAST
+
+
+def _log_moment(loss: Pld, s: Floats) -> tuple[Floats, Floats]:
+    value, error = loss._evaluator._moments.log_moment(s)
+    return value - error, value + error
+
+
+def _chord_top(a: Floats, b: Floats, at_a: Floats, at_b: Floats) -> Floats:
+    """Upper bound of `chord(s) / (s(s+1))` on `[a, b]`."""
+    slope = (at_b - at_a) / (b - a)
+    ends = np.maximum(at_a / (a * (a + 1.0)), at_b / (b * (b + 1.0)))
+    offset = at_a - slope * a
+    with np.errstate(all="ignore"):
+        root = np.sqrt(offset * (offset - slope))
+        for sign in (-1.0, 1.0):
+            s = np.clip(np.nan_to_num((-offset + sign * root) / slope, nan=0.0), a, b)
+            # The chord from the nearer end has the digits.
+            chord = np.maximum(at_a + slope * (s - a), at_b - slope * (b - s))
+            ends = np.maximum(ends, chord / (s * (s + 1.0)))
+    return ends * (1.0 + 16.0 * U) + 16.0 * U * (np.abs(at_a) + np.abs(at_b)) / (a * (a + 1.0))

@@ -27,8 +27,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.order.factor_lemmas import variance_above
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
-from residua.pld.residue.finite import finite_cost, finite_excess
-from residua.pld.residue.finite_parameter import finite_parameter
+from residua.pld.residue.finite import finite_cost, finite_excess, finite_parameter
 from residua.pld.residue.large_losses import high_cost, is_high
 from residua.pld.residue.lattice_excess import LatticeExcess, lattice_excess
 from residua.pld.residue.single_contact import cost_at_zero
@@ -89,6 +88,7 @@ _remembered = remembered(maxsize=_CACHED)(cost_interval)
 
 
 def squared(value: Any) -> Fraction:
+    """Check a `mu²` given as a float or a rational."""
     if isinstance(value, Fraction):
         checks.require(value >= 0, "mu_squared", "non-negative and finite", value)
         return value
@@ -188,9 +188,9 @@ def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     left = v
     for factor, n in L.terms.items():
         one = Pld(None, {factor: 1})
-        block = -(-n // _BLOCKS)
-        while n:
-            count = min(block, n)
+        block, to_come = -(-n // _BLOCKS), n
+        while to_come:
+            count = min(block, to_come)
             found = cost_bounds(left, one)
             for _ in range(_WIDENINGS):
                 if found is None or count * found[1] > left:
@@ -203,7 +203,7 @@ def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
             else:
                 return None
             left -= count * again[1]
-            n -= count
+            to_come -= count
     return Fraction(renyi_cost(L)), v - left
 
 

@@ -1,7 +1,7 @@
 """The cost under `G_mu` of large finite losses, whose curve is close to 1 at `x = 1`.
 
 There `A` and `B` (`excess.py`) hardly change with the cost, and what they lack of their limit does
-(`excess_complement.py`). Farther out it is the other way round. At every `l` the smaller of `A` and
+(`excess.py`). Farther out it is the other way round. At every `l` the smaller of `A` and
 its lack is at most half of the limit and has the digits, so the search goes by that one, and the
 certificate closes a cell by either. Both are log-convex, and `A <= B` is the same as the reverse of
 the lacks.
@@ -17,8 +17,13 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.residue.certificate import proven_by_cells
 from residua.pld.residue.contact_equation import FINE, LESS_THAN_ALL, Contact, first_cost, places
-from residua.pld.residue.excess import FiniteExcess, gaussian_transform
-from residua.pld.residue.excess_complement import gaussian_lack, lack_at_one, query_lack
+from residua.pld.residue.excess import (
+    FiniteExcess,
+    gaussian_lack,
+    gaussian_transform,
+    lack_at_one,
+    query_lack,
+)
 
 _LITTLE = 0.1
 """Of `1 - h(1)`: from here on `A` and `B` alone have digits enough."""

@@ -11,7 +11,8 @@ A tilted law that is constant, `k`, on a cell `[a, b]` gives `2k tanh((b-a)/4)` 
 How much that is too much: since `e_{L ⊕ M} = e_L + T_L * e_M` with the tilted law `T_L` of mass at
 most 1, excesses of compositions differ by no more than the sum over factors of `∫ (e_L' - e_L)`,
 which is four times the difference of the masses of the tilted laws. At `l = 0` the transform
-differs by no more than that either."""
+differs by no more than that either.
+"""
 
 from __future__ import annotations
 

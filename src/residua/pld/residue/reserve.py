@@ -247,10 +247,10 @@ def outcomes_above(loss: Pld, level: float) -> tuple[Outcomes, ...] | None:
     sides = ((1.0, tents.p_inf, at_one[0]), (-1.0, tents.q_inf, at_one[1]))
     for sign, mass, height in sides[:1] if loss.is_symmetric else sides:
         p = w * np.exp(0.5 * sign * z) * rounding
-        mass *= max(at_one) / height
-        nothing = max(1.0 - mass - float(np.sum(p)), 0.0) + 1e-13
+        at_infinity = mass * (max(at_one) / height)
+        nothing = max(1.0 - at_infinity - float(np.sum(p)), 0.0) + 1e-13
         losses, masses = np.append(sign * z, 0.0), np.append(p, nothing)
-        made.append(Outcomes(losses, masses, mass, excess.loss_error))
+        made.append(Outcomes(losses, masses, at_infinity, excess.loss_error))
     return tuple(made)
 
 

@@ -60,7 +60,8 @@ closed form has `3.5 e + 40`.
 much; `erf` by at most 1.
 
 *Underflow*: for `2^-460 <= e <= 600` and `L ⪯ G_√v` neither the sides next to the root nor their
-errors leave the normal range. A smaller loss is charged as one of `2^-460`, which is above it."""
+errors leave the normal range. A smaller loss is charged as one of `2^-460`, which is above it.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +71,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from residua.pld.arithmetic.ulp_bounds import TINY, U
-from residua.pld.residue.initial_guess import about
-from residua.pld.residue.symmetric_family import CentralLaw, density, height, lack
+from residua.pld.residue.symmetric_family import CentralLaw, about, density, height, lack
 from residua.work_limit import work
 
 _QUERY_ULPS = 192.0
@@ -161,8 +161,11 @@ def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] 
 
 
 class _Reading(NamedTuple):
-    """Both sides at a cost: `A` and `B`, or what `B` and what `A` lack. The first falls short of
-    the second where the cost will do. The error is a bound for either, relative."""
+    """Both sides at a cost: `A` and `B`, or what `B` and what `A` lack.
+
+    The first falls short of the second where the cost will do. The error is a bound for either,
+    relative.
+    """
 
     c: float
     more: float

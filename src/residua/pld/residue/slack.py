@@ -25,7 +25,6 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +37,13 @@ from residua.pld.families import gaussian
 from residua.pld.pld import Pld, query
 from residua.pld.residue.certificate import proven_by_cells
 from residua.pld.residue.contact_equation import Contact, bisected, solve
-from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
-from residua.pld.residue.excess_complement import tail_transform
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_transform,
+    tail_transform,
+)
 from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.work_limit import remembered, work
@@ -51,8 +55,6 @@ _FINE = 0.012
 """Distance of the tents beside the size of the loss at 1, and beside their own place."""
 _ACCURACY = 1e-3
 """Relative, asked for where a curve is read; the tents are above what is found in any case."""
-_COARSE = 0.08
-"""The same for searches."""
 _MOST = 1 << 12
 """Outcomes of a finite query up to which they are used as they are; tents above longer lists are
 fewer."""
@@ -61,17 +63,6 @@ _TRUNCATED = 0.02
 _ALL = 0.99
 """The share of `mu²` from which a query takes all there is."""
 _WORST = 60.0
-_SPLITS = (0.1, 0.25, 0.5)
-"""Shares of delta that are tried for slack."""
-
-
-class SlackSplit(NamedTuple):
-    """A budget `G_mu ⊕ R_{0,delta}` within a target, what to charge, and how many that admits."""
-
-    mu: float
-    delta: float
-    eta: float
-    queries: int
 
 
 def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
@@ -282,69 +273,6 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
             again = solve(excess, v, Contact(c, failure.at), budget, _ALL)
             contact = again if again.c > contact.c else Contact(c, failure.at)
     return None
-
-
-# -- splitting a target -------------------------------------------------------------------------
-
-
-def slack_split(eps: float, delta: float, L: Pld) -> SlackSplit | None:
-    """A budget `G_mu ⊕ R_{0,delta'} ⪯ R_{eps,delta}` and an `η` that admit many queries like `L`.
-
-    That the budget is within the target is proven. The choice, and the number of queries that goes
-    with it, are a search by uncertified costs. None if not even one is found to fit.
-    """
-    eps, delta = checks.positive("eps", eps), checks.probability("delta", delta)
-    best: SlackSplit | None = None
-    for share in _SPLITS:
-        apart = share * delta
-        mu = largest_mu(eps, (delta - apart) * (1.0 - 1e-9))
-        for count in _counts(mu * mu, query("L", L), apart):
-            eta = -math.expm1(math.log1p(-apart) / count) * (1.0 - 1e-9)
-            admitted = min(_admitted(mu * mu, L, eta), count)
-            if admitted > (best.queries if best else 0):
-                best = SlackSplit(mu, apart, eta, admitted)
-    return best
-
-
-def _counts(v: float, L: Pld, delta: float) -> list[int]:
-    """Numbers of queries to plan for: up to as many as the budget would bear at such a slack."""
-    guess = 1
-    for _ in range(4):
-        cost = _rough_cost(v, L, delta / guess)
-        if cost is None:
-            break
-        guess = max(int(v / cost), 1)
-    return sorted({max(int(guess * share), 1) for share in (0.3, 0.5, 0.7, 0.85, 1.0)})
-
-
-def _admitted(v: float, L: Pld, eta: float) -> int:
-    """About how many go in one after the other."""
-    count = 0
-    start = v
-    while v > 0.0:
-        cost = _rough_cost(v, L, eta)
-        if cost is None:
-            break
-        # Take steps of a fifth of the budget, at the cost in the middle of each.
-        block = max(int(start / (5.0 * cost)), 1)
-        later = _rough_cost(v - 0.5 * (block - 1) * cost, L, eta) if block > 1 else cost
-        if later is None or block * later > v:
-            block, later = max(block // 8, 1), cost
-            if block * later > v:
-                break
-        count += block
-        v -= block * later
-    return count
-
-
-def _rough_cost(v: float, L: Pld, eta: float) -> float | None:
-    """About the cost, not certified."""
-    part = float(L._exact_variance)
-    tents = tents_above(Pld(None, L.terms), _level(eta), _COARSE) if L.terms else None
-    if tents is None or part >= v or not _may_fit(tents, v, eta):
-        return part if part and part < v and not L.terms else None
-    found = solve(tents.excess, v, None, _budgets(tents, eta)[0]).c
-    return part + found if part + found < v * (1.0 - 1e-9) else None
 
 
 def largest_mu(eps: float, delta: float) -> float:

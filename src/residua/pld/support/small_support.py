@@ -135,7 +135,7 @@ class Table:
         return np.append(np.cumsum((p * np.exp(z[0] - z))[::-1])[::-1], 0.0)
 
     def complement(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
-        """Enclosure of `E[min(1, e^{t-Z}); Z < inf]`, see `complement.py`; relative accuracy."""
+        """Enclosure of `E[min(1, e^{t-Z}); Z < inf]`, see `chernoff.py`; relative accuracy."""
         z, p, p_sums = self._ascending
         work(t.size * (1000.0 + 3.0 * z.size))
         flat = t.ravel()

@@ -7,7 +7,7 @@ import pytest
 from mpmath import mp
 
 from residua.pld.arithmetic.ulp_bounds import SINCOS_ULPS, U
-from residua.pld.curve.contour.node_sums import line_sums, plain_sums
+from residua.pld.curve.contour.transform import line_sums, plain_sums
 
 
 @pytest.mark.parametrize("count", [16, 17, 64, 65, 130, 1000, 2923])

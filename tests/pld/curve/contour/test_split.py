@@ -14,11 +14,10 @@ import mixture_oracles
 import oracles
 import residua as rz
 from mixture_oracles import Blend, Mixture, extended
-from residua.pld.arithmetic.smooth_cut import Cut
-from residua.pld.curve.contour import split_parts
-from residua.pld.curve.contour.split import Parted
-from residua.pld.curve.contour.split_parts import Parts
+from residua.pld.curve.contour import split
+from residua.pld.curve.contour.split import Parted, Parts
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.normal_mixture import Cut
 from strategies import log_uniform
 
 DIRECTIONS = ("remove", "add", "replace")
@@ -91,10 +90,10 @@ def summed(law: Mixture, cut: Cut, lam: float, omega: np.ndarray) -> tuple[np.nd
 def test_nodes_their_fall_and_quiet_moments(sigma, rate, direction, lam, share, step):
     made = factor(sigma, rate, direction)
     far = min(1.0, 0.9 * made.top_bounds[0])
-    cut = split_parts.placed(made.pair, share * far, far)
+    cut = split.placed(made.pair, share * far, far)
     assume(cut is not None and cut.width > 0.06)
     count = 200
-    found = split_parts.nodes(made.pair, cut, lam, step, count)
+    found = split.split_nodes(made.pair, cut, lam, step, count)
     assume(found is not None)
     law = mixture_oracles.subsampled(sigma, rate, direction)
     picked = np.array([0, 1, 7, 40, 120, 199])
@@ -107,7 +106,7 @@ def test_nodes_their_fall_and_quiet_moments(sigma, rate, direction, lam, share, 
         beyond = picked * step >= edge
         assert np.abs(loud[beyond]).max() <= math.exp(loud_bound) * (1 + 1e-12) + 1e-17
         assert np.abs((loud + quiet)[beyond]).max() <= math.exp(whole_bound) * (1 + 1e-12) + 1e-17
-    bound = split_parts.quiet_log_moment(made.pair, cut, np.array([lam]))[0]
+    bound = split.quiet_log_moment(made.pair, cut, np.array([lam]))[0]
     value = float(np.log(quiet[0].real)) + float(law.log_moment(lam))
     assert value - 1e-15 <= bound <= value + 1e-9
 

@@ -2,6 +2,12 @@
 
 `M(s) = E[e^{sZ}; Z < inf]`, its logarithm `K` at real points, and `V_k = M(λ+iω_k) / M(λ)` on a
 line, each with the error that is charged for it (`transform.py`).
+
+Products and powers of node values, each with a bound on its relative error.
+
+A value that is lost in its own error, or too small to matter, is replaced by a bound on its size.
+
+The vertical line that a contour sums on, and what depends on it alone (`transform.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -24,8 +31,6 @@ from residua.pld.arithmetic.ulp_bounds import (
     SINCOS_ULPS,
     U,
 )
-from residua.pld.curve.contour.nodes import Line
-from residua.pld.curve.contour.products import COMPLEX_PRODUCT, multiply, powers
 from residua.pld.families import bounded_range, laplace, randomized_response
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.bounded_range import BoundedRange
@@ -35,6 +40,176 @@ from residua.pld.families.laplace import Laplace
 from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.work_limit import work
+
+
+@dataclass(frozen=True)
+class Line:
+    """The nodes `λ + iω`, `ω = 0, step, …`, and what depends on them alone."""
+
+    lam: float
+    step: float
+    count: int
+    tau: float
+    points: Floats
+    """Real points at which moments are kept for the alias bound."""
+
+    @cached_property
+    def tilts(self) -> Floats:
+        """The line's own, and then the points."""
+        return np.concatenate([[self.lam], self.points])
+
+    @property
+    def edge(self) -> float:
+        """The first frequency left out, rounded down."""
+        return self.count * self.step * (1.0 - 8.0 * U)
+
+    @cached_property
+    def omega(self) -> Floats:
+        return np.arange(float(self.count)) * self.step
+
+    @cached_property
+    def kernel(self) -> NDArray[np.complex128]:
+        """`2 / (T s (s+1))`, half of it at the real node: the sum over `±k` in one."""
+        lam, omega = self.lam, self.omega
+        square = lam * (lam + 1.0) - omega * omega + 1j * (omega * (2.0 * lam + 1.0))
+        return np.asarray(self._scale / square, dtype=np.complex128)
+
+    @cached_property
+    def lower_kernel(self) -> NDArray[np.complex128]:
+        """The same for `1/(s(s+1)) - κ`."""
+        return self.kernel - self.kappa * self._scale
+
+    @cached_property
+    def _scale(self) -> Floats:
+        scale = np.full(self.count, self.step / math.pi)
+        scale[0] *= 0.5
+        return scale
+
+    @cached_property
+    def kernel_size(self) -> Floats:
+        return np.abs(self.kernel)
+
+    @cached_property
+    def kernel_reach(self) -> Floats:
+        """How fast each term turns with `t`, at most."""
+        return self.omega * self.kernel_size
+
+    @cached_property
+    def lower_kernel_size(self) -> Floats:
+        return self.kernel_size + self.kappa * self._scale
+
+    @cached_property
+    def kernel_sums(self) -> tuple[float, float, float, float]:
+        """Sums of the kernel's modulus, and of `ω` times it; then those of the lower kernel."""
+        size, bent = self.kernel_size, self.lower_kernel_size
+        reach = self.kernel_reach
+        sums = (size.sum(), reach.sum(), bent.sum(), bent @ self.omega)
+        return tuple(float(total) * (1.0 + 1e-9) for total in sums)  # type: ignore[return-value]
+
+    @cached_property
+    def kappa(self) -> float:
+        return _kappa(self.tau)
+
+    @cached_property
+    def alias_sides(self) -> tuple[Floats, Floats]:
+        """The log weights right of the line, and left of it; infinite on the other side."""
+        gaps, right, _ = self.alias_gaps
+        return np.where(right, gaps, math.inf), np.where(right, math.inf, gaps)
+
+    @cached_property
+    def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
+        """Log weight of each point (`A`, geometric series), its side; the bound from `D <= 1`.
+
+        (The complement's is the point 0.)
+        """
+        period = 2.0 * math.pi / self.step * (1.0 - 16.0 * U)
+        r = self.points
+        gap = np.abs(r - self.lam) * period
+        flat = math.inf
+        if self.lam > 0.0:
+            flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
+        return log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
+
+
+def _kappa(tau: float) -> float:
+    """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a smoothing Gaussian."""
+    if tau == 0.0:
+        return 0.0
+    middle = math.erf(tau / (2.0 * math.sqrt(2.0)))
+    return tau * middle * math.sqrt(2.0 * math.pi) * math.exp(tau * tau / 8.0) * (1.0 + 64.0 * U)
+
+
+def log_peak(r: Floats) -> Floats:
+    """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`; 0, the complement's, for `r <= 0`."""
+    r = np.where(r > 0.0, r, 1e-300)
+    return np.asarray(-r * np.log1p(1.0 / r) - np.log1p(r))
+
+
+_LOST = 1.2
+"""Relative error of a value that is only a bound: the truth is within twice its size."""
+_FROZEN = 1e-200
+_FLOOR_LOG = 650.0
+COMPLEX_PRODUCT = 3.0 * U
+"""Relative error of one complex product (sqrt(5) u, Brent, Percival and Zimmermann 2007)."""
+
+
+def powers(
+    v: NDArray[np.complex128], e: Floats, counts: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
+    work(v.size * (6.0 + 3.0 * math.log2(float(counts.max()))))
+    size = np.abs(v)
+    if not (counts != 1.0).any():
+        relative = e / np.maximum(size, _FROZEN) * (1.0 + 4.0 * U)
+        if float(relative.max()) < 0.5 and float(size.min()) > _FROZEN:
+            return v, relative
+        lost = (relative >= 0.5) | (size <= _FROZEN)
+        return np.where(lost, size + e + _FROZEN + 0j, v), np.where(lost, _LOST, relative)
+    reach = size + e
+    relative = counts * (e / np.maximum(size, 1e-300)) * (1.0 + 4.0 * U)
+    lost = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
+    relative = relative + counts * COMPLEX_PRODUCT
+    v = _integer_power(v, counts.astype(np.int64).ravel())
+    if lost.any():
+        bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
+        v = np.where(lost, bound + 0j, v)
+        relative = np.where(lost, _LOST, relative)
+    return v, relative
+
+
+def multiply(
+    value: NDArray[np.complex128], error: Floats, v: NDArray[np.complex128], relative: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """One more factor. Values below 1e-200 are frozen at a bound: no factor exceeds 1."""
+    work(8.0 * v.size)
+    product = value * v
+    total = error + relative + COMPLEX_PRODUCT
+    if np.abs(product).min() < _FROZEN:
+        frozen = np.abs(value) < _FROZEN
+        product = np.where(frozen, value, product)
+        total = np.where(frozen, error, total)
+        small = ~frozen & (np.abs(product) < _FROZEN)
+        logs = np.log(np.maximum(np.abs(product), 1e-300)) + total
+        bound = np.exp(np.clip(logs, -_FLOOR_LOG, 0.0))
+        product = np.where(small, bound + 0j, product)
+        total = np.where(small, _LOST, total)
+    return product, total
+
+
+def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDArray[np.complex128]:
+    """Square and multiply, one exponent a row: relative error `(n - 1)` complex products."""
+    result = np.ones_like(v)
+    base = v
+    left = counts.copy()
+    while True:
+        odd = (left & 1).astype(bool)
+        if odd.any():
+            result = np.where(odd[:, None], result * base, result)
+        left >>= 1
+        if not left.any():
+            return result
+        base = base * base
+
 
 _BATCH = 1 << 21
 _ONE, _NO_ERROR = np.ones(1, dtype=np.complex128), np.zeros(1)

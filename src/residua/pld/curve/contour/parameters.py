@@ -12,12 +12,10 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
-from residua.pld.curve import complement
-from residua.pld.curve.contour import split_points
-from residua.pld.curve.contour.many_atoms import ManyAtoms, contour, phantom
-from residua.pld.curve.contour.many_nodes import BLOCK, FARTHEST
-from residua.pld.curve.contour.moments import Moments
-from residua.pld.curve.contour.nodes import Line, log_peak
+from residua.pld.curve import chernoff
+from residua.pld.curve.contour import split
+from residua.pld.curve.contour.many_atoms import BLOCK, FARTHEST, ManyAtoms, contour, phantom
+from residua.pld.curve.contour.moments import Line, Moments, log_peak
 from residua.pld.curve.contour.split import Parted
 from residua.pld.curve.contour.transform import Contour, truncation
 from residua.pld.families.factors import Terms, largest_loss
@@ -94,9 +92,9 @@ def tuned(
     variance = moments.variance
     wanted = _smooth_edge(moments, lam, spread, floor, step) / step
     if moments.mixtures and lam > 0.0 and wanted > max(_MANY, _MANY_EACH * len(moments.mixtures)):
-        split = split_points.parted(moments, t, Line(lam, step, 0, 0.0, points), k, e, spread, room)
-        if split is not None and 2 * split.line.count < wanted:
-            return split
+        parted = split.parted(moments, t, Line(lam, step, 0, 0.0, points), k, e, spread, room)
+        if parted is not None and 2 * parted.line.count < wanted:
+            return parted
     most = moments.affordable(lam, 1.0 / step, _WORK)
     if moments.mixtures and wanted > most / 4.0:
         # As far as the accuracy asks, or as is cheap.
@@ -191,7 +189,7 @@ def _placed(
             lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
         ]
     )
-    points = complement.points(lam, spread) if lam < 0.0 else points[points > 0.0]
+    points = chernoff.complement_points(lam, spread) if lam < 0.0 else points[points > 0.0]
     points = np.unique(points[points != lam])
     k, e = moments.log_moment(np.concatenate([[lam], points]))
     log_c = float(k[0]) - lam * t
@@ -261,7 +259,7 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
     # Close to the origin a larger tilt costs little and keeps the period short.
     if 1.5 / spread > best:
         if both:
-            other, lowest = complement.tilt(moments.log_moment, t)
+            other, lowest = chernoff.complement_tilt(moments.log_moment, t)
             if lowest < least - _CLOSE:
                 return other, _spread(moments, other)
         larger = best * (1.5 / spread / best) ** np.linspace(0.0, 1.0, 9)

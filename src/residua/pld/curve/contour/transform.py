@@ -30,12 +30,27 @@ of a Laplace is `w R_e` with `w = (1 + e^-e) / 2`, so that of a composition is `
 (`small_support.py`) and the contour carries `M - Π w M_skeleton`, again a positive measure.
 
 Where `D` is close to its limit a line left of the pole at 0 gives what is missing instead, with
-relative accuracy: see `complement.py`.
+relative accuracy: see `chernoff.py`.
+
+Sums over the nodes of a line: `Σ_k Re(w_k e^{-iω_k t})`, `ω_k = k step`, at many `t`.
+
+Few: every phase by itself. Many: `k = aB + b` makes the phase a product `e^{-iaB step t}` times
+`e^{-ib step t}`, so that a matrix product takes the place of most sines and cosines.
+
+Error, beside that of the arguments (relative `2u` of each part, so at most `2u ω t` together): with
+`A`, `B` about `√N` for `N` nodes, and sines and cosines off by `e u`,
+
+    (2√2 e + √2 · 2A + 2B + 8) u Σ|w|
+
+from two phases, complex products of `A` terms, and real sums of `2B`. With `A, B <= √N + 1` and
+`e <= 10` that is below `(2e + 1.5 N + 24) u Σ|w|` for `N >= 16`: the plain sum's, and what the
+caller charges.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -44,12 +59,67 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, TINY, U
-from residua.pld.curve.contour.moments import Moments
-from residua.pld.curve.contour.node_sums import line_sums
-from residua.pld.curve.contour.nodes import Line
-from residua.pld.curve.contour.products import multiply
+from residua.pld.curve.contour.moments import Line, Moments, multiply
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
+
+_BATCH = 1 << 21
+_FEWEST_NODES = 16
+"""Nodes from which on the bound above holds."""
+_WORTH_IT = 1 << 13
+"""Phases from which on the matrix product is the quicker way."""
+
+Weights = NDArray[np.complex128]
+
+
+def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
+    """One row of sums for each list of weights, all of one length, and one column for each `t`."""
+    count = weights[0].size
+    if count < _FEWEST_NODES or t.size * count < _WORTH_IT:
+        return plain_sums(weights, t, step)
+    fine = math.isqrt(count - 1) + 1
+    coarse = -(-count // fine)
+    phases = t.size * (fine + coarse)
+    products = len(weights) * t.size * count
+    work(4.0 * phases + 0.4 * products, 48.0 * min(phases, _BATCH) + 32.0 * count)
+    # Side by side, for one product: row `a` has the weights of all its `b`, list after list.
+    tables = np.zeros((len(weights), coarse * fine), dtype=np.complex128)
+    tables[:, :count] = weights
+    tables = tables.reshape(-1, coarse, fine).transpose(1, 0, 2).reshape(coarse, -1)
+    sums = np.empty((len(weights), t.size))
+    rows = max(1, _BATCH // (coarse + fine))
+    for start in range(0, t.size, rows):
+        part = slice(start, start + rows)
+        left, right = _turns(t[part], fine * step, coarse), _turns(t[part], step, fine)
+        inner = (left @ tables).reshape(-1, len(weights), fine)
+        sums[:, part] = np.einsum("ij,ikj->ki", right.real, inner.real)
+        sums[:, part] -= np.einsum("ij,ikj->ki", right.imag, inner.imag)
+    return sums
+
+
+def plain_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
+    """The same, phase by phase."""
+    count = weights[0].size
+    work(8.0 * t.size * count, 32.0 * min(t.size * count, _BATCH))
+    omega = np.arange(float(count)) * step
+    sums = np.empty((len(weights), t.size))
+    rows = max(1, _BATCH // count)
+    for start in range(0, t.size, rows):
+        part = slice(start, start + rows)
+        argument = t[part, None] * omega
+        cosine, sine = np.cos(argument), np.sin(argument)
+        for i, row in enumerate(weights):
+            sums[i, part] = cosine @ row.real + sine @ row.imag
+    return sums
+
+
+def _turns(t: Floats, step: float, count: int) -> Weights:
+    """`e^{-ik step t}` for `k = 0, …, count - 1`, one row for each `t`."""
+    argument = t[:, None] * (np.arange(float(count)) * step)
+    made = np.empty(argument.shape, dtype=np.complex128)
+    made.real, made.imag = np.cos(argument), -np.sin(argument)
+    return made
+
 
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
@@ -172,11 +242,6 @@ class Contour:
             np.where(lost, 0.0, np.maximum(lower, 0.0)).reshape(t.shape),
             np.where(lost, 1.0, np.minimum(upper, 1.0)).reshape(t.shape),
         )
-
-    def is_near(self, t: Floats) -> NDArray[np.bool_]:
-        """Whether the tilt leaves digits at `t`: the saddle gains a factor of 1e6 at most."""
-        best = np.min(self.point_moments - self.line.points * t[:, None], axis=1)
-        return np.asarray(self.log_m - self.line.lam * t - best < 14.0)
 
     @cached_property
     def _weighted(self) -> list[NDArray[np.complex128]]:

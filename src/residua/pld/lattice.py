@@ -8,6 +8,11 @@ intersection adds crossing points, which are rationals too.
 Members that another one provably dominates are dropped first, so `gaussian(mu=1) |
 gaussian(mu=2)` is `gaussian(mu=2)` itself. Only what remains is written out, from above for
 a supremum and from below for an infimum, to the requested accuracy in `h`.
+
+Blackwell's theorem made explicit: a Markov kernel that turns `M` into `L`.
+
+`L ⪯ M` iff some kernel maps the pair of `M` to the pair of `L`. For finite PLDs that is a
+linear feasibility problem; the kernel found is checked by multiplying it out.
 """
 
 from __future__ import annotations
@@ -20,10 +25,10 @@ from math import lcm
 import numpy as np
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.bounds import Floats
+from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError
 from residua.pld.arithmetic.exact import (
     ExactAtoms,
-    floats,
     from_rational_vertices,
     from_vertices,
     upper_hull,
@@ -35,7 +40,6 @@ from residua.pld.pld import Pld, query
 from residua.work_limit import work
 
 DEFAULT_ACCURACY = 1e-5
-_MARGIN = 1e-12
 
 
 def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
@@ -69,8 +73,7 @@ def exact_supremum(a: ExactAtoms, b: ExactAtoms) -> ExactAtoms:
     """The convex hull of two testing regions."""
     p_den, q_den = lcm(a.p_den, b.p_den), lcm(a.q_den, b.q_den)
     work(200.0 * (len(a) + len(b)))
-    from_a, from_b = _outside(a, b)
-    points = _scaled(a, q_den, p_den, from_a) + _scaled(b, q_den, p_den, from_b)
+    points = _scaled(a, q_den, p_den) + _scaled(b, q_den, p_den)
     hull = upper_hull(sorted(points))
     return from_vertices(hull, q_den, p_den)
 
@@ -112,32 +115,11 @@ class _Edges:
         return p0 + Fraction((p1 - p0) * (q - q0), q1 - q0)
 
 
-def _scaled(
-    exact: ExactAtoms, q_den: int, p_den: int, kept: list[int] | None = None
-) -> list[tuple[int, int]]:
-    """Vertices `(Q, P)`, left to right, over the given denominators; only those `kept` if given."""
+def _scaled(exact: ExactAtoms, q_den: int, p_den: int) -> list[tuple[int, int]]:
+    """Vertices `(Q, P)`, left to right, over the given denominators."""
     q_times, p_times = q_den // exact.q_den, p_den // exact.p_den
-    q_tails, p_tails = exact.q_tails[::-1], exact.p_tails[::-1]
-    wanted = range(len(q_tails)) if kept is None else kept
-    return [(q_tails[i] * q_times, p_tails[i] * p_times) for i in wanted]
-
-
-def _outside(a: ExactAtoms, b: ExactAtoms) -> tuple[list[int], list[int]]:
-    """Which vertices of each are not certainly inside the other's region.
-
-    Interpolated in floats: the height of a concave polygon through points of the unit square,
-    each rounded, is good to a few units in the last place, far within the margin.
-    """
-    corners = [
-        (floats(exact.q_tails[::-1], exact.q_den), floats(exact.p_tails[::-1], exact.p_den))
-        for exact in (a, b)
-    ]
-    kept = []
-    for (q, p), (other_q, other_p) in (corners, corners[::-1]):
-        inside = p < np.interp(q, other_q, other_p) - _MARGIN
-        inside[0] = inside[-1] = False
-        kept.append(np.flatnonzero(~inside).tolist())
-    return kept[0], kept[1]
+    tails = zip(exact.q_tails, exact.p_tails, strict=True)
+    return [(q * q_times, p * p_times) for q, p in tails][::-1]
 
 
 def _members(plds: Iterable[Pld]) -> list[Pld]:
@@ -163,3 +145,69 @@ def _prune(members: list[Pld], covered: Callable[[Pld, Pld], bool]) -> list[Pld]
         kept = [other for other in kept if not covered(other, member)]
         kept.append(member)
     return kept
+
+
+TOLERANCE = 1e-9
+_LARGEST = 250_000
+
+
+def kernel(low: Pld, high: Pld) -> Floats:
+    """A row-stochastic matrix `k` with `P_M k = P_L` and `Q_M k = Q_L` (within 1e-9).
+
+    Rows are the outcomes of `high.pair()`, columns those of `low.pair()`. Raises
+    `ArgumentError` unless both are finite and `low ⪯ high` is not refuted.
+    """
+    query("low", low)._require_finite("kernel")
+    query("high", high)._require_finite("kernel")
+    answer = dominated(low, high)
+    if answer.witness is not None:
+        raise ArgumentError(
+            f"low must be dominated by high, got a witness x={answer.witness.x!r} "
+            f"with gap {answer.witness.gap!r}"
+        )
+    p, q = high.pair()
+    p_low, q_low = low.pair()
+    rows, columns = p.size, p_low.size
+    if rows * columns > _LARGEST:
+        raise ArgumentError(f"kernel needs at most {_LARGEST} entries, got {rows} x {columns}")
+    found = _solve(p, q, p_low, q_low)
+    found = np.clip(found, 0.0, None)
+    found /= found.sum(axis=1, keepdims=True)
+    miss = max(np.max(np.abs(p @ found - p_low)), np.max(np.abs(q @ found - q_low)))
+    if not miss <= TOLERANCE:
+        raise ResiduaError(f"no kernel within {TOLERANCE:g}: the best one misses by {miss:.3g}")
+    return found
+
+
+def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
+    from scipy.optimize import linprog
+    from scipy.sparse import coo_array, hstack, vstack
+
+    rows, columns = p.size, p_low.size
+    work(5000.0 * rows * columns, 1000.0 * rows * columns)
+    entry = np.arange(rows * columns)
+    row, column = entry // columns, entry % columns
+    stochastic = coo_array((np.ones(entry.size), (row, entry)), shape=(rows, entry.size))
+    blocks, targets = [stochastic], [np.ones(rows)]
+    for mass, wanted in ((p, p_low), (q, q_low)):
+        blocks.append(coo_array((mass[row], (column, entry)), shape=(columns, entry.size)))
+        targets.append(wanted)
+    # Minimise the miss |mass k - wanted| instead of demanding equality: floats never sum exactly.
+    n = entry.size
+    slack = 2 * columns
+    matrix = vstack(blocks, format="csr")
+    extra_rows = rows + np.arange(slack)
+    plus = coo_array((np.ones(slack), (extra_rows, np.arange(slack))), shape=(rows + slack, slack))
+    system = hstack([matrix, plus, -plus], format="csr")
+    cost = np.concatenate([np.zeros(n), np.ones(2 * slack)])
+    result = linprog(
+        cost,
+        A_eq=system,
+        b_eq=np.concatenate(targets),
+        bounds=(0, None),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if not result.success or result.x is None:
+        raise ResiduaError(f"the linear program failed: {result.message}")
+    return np.asarray(result.x[:n]).reshape(rows, columns)

@@ -1,1 +1,0 @@
-"""Amplification: how sampling and group privacy change a privacy loss."""

@@ -1,1 +1,0 @@
-"""Supremum, infimum, and the kernel between two ordered PLDs."""
