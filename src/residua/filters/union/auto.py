@@ -25,7 +25,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.pure import PureFilter
 from residua.filters.balance import Detail
-from residua.filters.base import Filter
+from residua.filters.base import AdditivePart, Filter
 from residua.filters.decision import Decision, make_decision
 from residua.filters.declared_costs import split, stated_renyi
 from residua.filters.describe import named
@@ -256,6 +256,13 @@ class AutoFilter(Filter):
             return True
         union, parts = self._opened(state, query, relation)
         return union.admits(parts, query, relation)
+
+    def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
+        own = self.own(state)
+        if not own.filters:
+            return ()
+        union, parts = self._union_in(own)
+        return union.additive_parts(parts)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None

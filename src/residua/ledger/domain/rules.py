@@ -12,26 +12,32 @@ not started. With `s` the state and `h_1 … h_k` the holds,
 The state moves by the one query that is released, never by a hold. So what is released is an
 ordinary run of the filter, whatever happens to holds, and nothing that was committed comes back.
 
-The states after `s, h_1`, after `s, h_1, h_2` and so on are kept as far as they are known. A new
-hold extends them by one decision. So does a commit of the first hold, which moves `s` to the first
-of them and leaves the others as they are. A spend, or a commit out of order, folds all holds again,
-and after a cancelled hold those behind it are folded again.
+Where the filter, or a live component of a union, has fixed costs that add up, the holds fit if the
+sum of these costs is left: each hold *sets aside* its cost there once, and a spend compares one sum
+(`SetAside`). Holds in such a part can be committed in any order.
+
+Elsewhere the holds are folded. The states after `s, h_1`, after `s, h_1, h_2` and so on are kept as
+far as they are known. A new hold extends them by one decision. So does a commit of the first hold,
+which moves `s` to the first of them and leaves the others as they are. A spend, or a commit out of
+order, folds all holds again, and after a cancelled hold those behind it are folded again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from residua.errors import ArgumentError, TooExpensive
+from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.base import Filter
+from residua.filters.base import AdditivePart, Filter
 from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described
-from residua.filters.state import State
+from residua.filters.state import Left, State
 from residua.ledger.domain.described_query import Asked
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
@@ -40,9 +46,21 @@ from residua.provable import unprovable
 from residua.work_limit import OPERATIONS, attempt, remembered
 
 MOST_HOLDS = 256
-"""Open holds of one budget: each spend decides all of them again."""
+"""Open holds of one budget: where costs do not add up, each spend decides all of them again."""
 PATIENCE = OPERATIONS // 10
 """operations that a refusal takes at most to work out what would fit: about two seconds."""
+
+
+class SetAside(NamedTuple):
+    """What an open hold sets aside in an additive part of a filter."""
+
+    place: int | None
+    """The component of a union; None for a filter by itself."""
+    takes: tuple[Fraction, ...]
+
+
+Held = tuple[State, ...] | tuple[SetAside, ...]
+"""For the first open holds: the state after each, or what each sets aside, all in one part."""
 
 
 class Standing(NamedTuple):
@@ -53,13 +71,24 @@ class Standing(NamedTuple):
     holds: tuple[Asked, ...]
     relation: str
     unit: str
-    held: tuple[State, ...] = ()
-    """The states after the first holds, one after another, as far as they are known."""
+    held: Held = ()
+    """As far as it is known."""
 
     def without(self, place: int) -> Standing:
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
-        return Standing(self.filter, self.state, left, self.relation, self.unit)
+        return self._replace(holds=left, held=without_hold(self.held, place))
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states after the first holds, one after another, as far as they are known."""
+        return () if self.set_aside else cast(tuple[State, ...], self.held)
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """What the first holds set aside, as far as it is known."""
+        known = bool(self.held) and isinstance(self.held[0], SetAside)
+        return cast(tuple[SetAside, ...], self.held) if known else ()
 
 
 Fits = Callable[[Standing, Asked], bool]
@@ -71,10 +100,17 @@ class Ruling(NamedTuple):
     admitted: bool
     state: State
     reason: str
-    held: tuple[State, ...] = ()
-    """The states after it and each open hold, one after another, where it is admitted."""
+    held: Held = ()
+    """For each hold that is open after it, where it is admitted."""
     kept: int = 0
     """How many of these, from the first on, were known before: the holds that nothing changed."""
+
+
+def without_hold(held: Held, place: int) -> Held:
+    """What is known of the other holds without one: the states behind it are those with it."""
+    if place < len(held) and isinstance(held[place], SetAside):
+        return cast(Held, held[:place] + held[place + 1 :])
+    return held[:place]
 
 
 Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
@@ -125,9 +161,73 @@ def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[St
     return tuple(states)
 
 
+@remembered(maxsize=8192)
+def _cost(
+    filter: Filter, place: int | None, query: Any, relation: str
+) -> tuple[Fraction, ...] | None:
+    return filter.additive_cost(place, query, relation)
+
+
+def set_aside_in(
+    part: AdditivePart, standing: Standing, known: Sequence[SetAside] = ()
+) -> tuple[SetAside, ...] | None:
+    """What the holds set aside in a part of the filter; None if it cannot take them all."""
+    found = list(known)
+    for hold in standing.holds[len(found) :]:
+        takes = None
+        if isinstance(hold.query, Mechanism):
+            takes = _cost(part.filter, part.place, hold.query, standing.relation)
+        if takes is None:
+            return None
+        found.append(SetAside(part.place, takes))
+    columns = zip(*[each.takes for each in found], strict=True)
+    fit = all(map(amounts.have_room, part.left, columns))
+    return tuple(found) if fit else None
+
+
+def _set_aside(standing: Standing, state: State) -> tuple[tuple[SetAside, ...], int] | None:
+    """What the holds set aside, in a part that has room for them all, and how much was known.
+
+    In the part where they did before, while that has room; else in the first one that has.
+    """
+    known = standing.set_aside
+    parts = standing.filter.additive_parts(state) if standing.holds else ()
+    if known:
+        parts = tuple(sorted(parts, key=lambda part: part.place != known[0].place))
+    for part in parts:
+        kept = known if known and known[0].place == part.place else ()
+        found = set_aside_in(part, standing, kept)
+        if found is not None:
+            return found, len(kept)
+    return None
+
+
+def _with_hold(standing: Standing, query: Asked) -> Standing:
+    return standing._replace(holds=(*standing.holds, query))
+
+
+def adds_up(filter: Filter) -> bool:
+    """Whether a filter as a whole has fixed costs: its sums decide whether holds fit."""
+    return isinstance(filter, Additive) and filter.fixed_costs
+
+
+def holds_after(standing: Standing, state: State) -> tuple[Held, int] | None:
+    """What all holds need once the committed state is this, and how much of it was known.
+
+    None where they do not fit.
+    """
+    if not standing.holds:
+        return (), 0
+    found = _set_aside(standing, state)
+    if found is not None or adds_up(standing.filter):
+        return found
+    states = fold(standing, state, standing.holds)
+    return None if states is None else (states, 0)
+
+
 def states_held(standing: Standing) -> tuple[State, ...] | None:
     """The states after each open hold, those that are known extended; None if one does not fit."""
-    known = standing.held
+    known = standing.states
     last = known[-1] if known else standing.state
     rest = fold(standing, last, standing.holds[len(known) :])
     return None if rest is None else (*known, *rest)
@@ -135,14 +235,16 @@ def states_held(standing: Standing) -> tuple[State, ...] | None:
 
 def state_held(standing: Standing) -> State | None:
     """The state after all open holds; None where one does not fit."""
+    state = standing.state
+    if standing.holds and adds_up(standing.filter) and isinstance(state, Left):
+        found = _set_aside(standing, state)
+        if found is None:
+            return None
+        taken = zip(*[each.takes for each in found[0]], strict=True)
+        left = (a - sum(costs) for a, costs in zip(state.left, taken, strict=True))
+        return Left(state.of, tuple(map(amounts.shortened, left)))
     held = states_held(standing)
     return None if held is None else (standing.state, *held)[-1]
-
-
-def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
-    """The state after all of these; None where one does not fit."""
-    states = fold(standing, state, queries)
-    return None if states is None else (state, *states)[-1]
 
 
 def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
@@ -152,11 +254,11 @@ def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> R
     refusal says would fit, fits them all.
     """
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    held = fold(standing, decision.state, standing.holds) if decision.admitted else None
+    held = holds_after(standing, decision.state) if decision.admitted else None
     if held is None:
         why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
         return Ruling(False, standing.state, why)
-    return Ruling(True, decision.state, admitted(query, decision), held)
+    return Ruling(True, decision.state, admitted(query, decision), *held)
 
 
 def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
@@ -168,16 +270,21 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
             f"refused: the budget has {len(standing.holds)} open holds, and may have {MOST_HOLDS}"
             " at most; commit or cancel one, or wait until one expires",
         )
-    held = states_held(standing)
-    if held is None:  # holds that fit once fit still: nothing comes before them unasked
-        return Ruling(False, standing.state, "refused: the open holds do not fit any more")
-    last = held[-1] if held else standing.state
-    decision = decided(standing.filter, last, query.query, standing.relation)
-    if decision.admitted:
+    held: tuple[Held, int] | None = _set_aside(_with_hold(standing, query), standing.state)
+    if held is not None or adds_up(standing.filter):
+        decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    else:
+        states = states_held(standing)
+        if states is None:  # holds that fit once fit still: nothing comes before them unasked
+            return Ruling(False, standing.state, "refused: the open holds do not fit any more")
+        last = (standing.state, *states)[-1]
+        decision = decided(standing.filter, last, query.query, standing.relation)
+        held = (*states, decision.state), len(standing.states)
+    if held is not None and decision.admitted:
         reason = admitted(query, decision)
         if _depends_on_order(standing.filter):
             reason += " when it is committed; until then more may be held"
-        return Ruling(True, standing.state, reason, (*held, decision.state), len(standing.held))
+        return Ruling(True, standing.state, reason, *held)
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
 
@@ -187,21 +294,20 @@ def _depends_on_order(filter: Filter) -> bool:
 
     What may be spent before an open hold can then be less than the hold's cost suggests.
     """
-    fixed = isinstance(filter, Additive) and filter.fixed_costs
-    return not fixed and not isinstance(filter, RenyiCommitFilter)
+    return not adds_up(filter) and not isinstance(filter, RenyiCommitFilter)
 
 
 def commit(standing: Standing, place: int) -> Ruling:
     """Whether the hold at a place may be released now, before all other holds."""
     others, query = standing.without(place), standing.holds[place]
-    if place == 0 and standing.held:
+    if place == 0 and standing.states:
         decision = decided(standing.filter, standing.state, query.query, standing.relation)
-        if decision.admitted and decision.state == standing.held[0]:
-            after = others._replace(state=decision.state, held=standing.held[1:])
+        if decision.admitted and decision.state == standing.states[0]:
+            after = others._replace(state=decision.state, held=standing.states[1:])
             held = states_held(after)
             if held is not None:
                 reason = admitted(query, decision)
-                return Ruling(True, decision.state, reason, held, len(after.held))
+                return Ruling(True, decision.state, reason, held, len(after.states))
     if place == 0 or spends(others, query):
         return spend(others, query)
     why = f"{query} is held, but {place} holds were made before it"
@@ -218,7 +324,7 @@ def spends(standing: Standing, query: Asked) -> bool:
 def spend_state(standing: Standing, query: Asked) -> State | None:
     """The committed state after a spend; None if it would be refused."""
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+    if not decision.admitted or holds_after(standing, decision.state) is None:
         return None
     return decision.state
 
@@ -227,8 +333,12 @@ def holds(standing: Standing, query: Asked) -> bool:
     """Whether a hold would be admitted."""
     if len(standing.holds) >= MOST_HOLDS:
         return False
+    if _set_aside(_with_hold(standing, query), standing.state) is not None:
+        return True
+    if adds_up(standing.filter):
+        return False
     last = state_held(standing)
-    return last is not None and follow(standing, last, (query,)) is not None
+    return last is not None and fold(standing, last, (query,)) is not None
 
 
 def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
@@ -310,7 +420,7 @@ def remaining(standings: Sequence[Standing]) -> object:
 
 def _takes(standing: Standing, loss: Pld) -> bool:
     decision = standing.filter.decide(standing.state, loss, relation=standing.relation)
-    return decision.admitted and follow(standing, decision.state, standing.holds) is not None
+    return decision.admitted and holds_after(standing, decision.state) is not None
 
 
 def admitted(query: Asked, decision: Decision) -> str:
