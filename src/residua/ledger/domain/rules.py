@@ -34,6 +34,7 @@ from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.base import AdditivePart, Filter
 from residua.filters.decision import NOTHING_FITS, Decision
+from residua.filters.declared_costs import leaves
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described
@@ -43,12 +44,15 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
-from residua.work_limit import OPERATIONS, attempt, remembered
+from residua.work_limit import OPERATIONS, attempt, remembered, work
 
 MOST_HOLDS = 256
 """Open holds of one budget: where costs do not add up, each spend decides all of them again."""
-PATIENCE = OPERATIONS // 10
-"""operations that a refusal takes at most to work out what would fit: about two seconds."""
+SEARCH_LIMIT = OPERATIONS // 30
+"""Operations that the search for what would fit takes at most in a refusal: less than a second."""
+_CANDIDATE_PART = 60_000
+"""Operations that the search counts for each part of a candidate, which is made, described and
+looked up again, beside what its decision counts."""
 
 
 class SetAside(NamedTuple):
@@ -477,7 +481,7 @@ def _left_beside_holds(standing: Standing) -> str:
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)
-    left = attempt("this", PATIENCE, lambda: remaining((standing,)))
+    left = attempt("this", SEARCH_LIMIT, lambda: remaining((standing,)))
     words = filter.left_words(held, None if isinstance(left, TooExpensive) else left)
     return f"{words} {left_beside}"
 
@@ -516,15 +520,17 @@ def _advice(
     If that takes too much work to find, the last query that was found to fit.
     """
     found: object = None
+    parts = len(leaves(query))
 
     def soon(candidate: object) -> bool:
         nonlocal found
+        work(parts * _CANDIDATE_PART)
         fit = isinstance(candidate, Mechanism) and provable(standings, candidate)
         if fit and (fit := fits(candidate)):
             found = candidate
         return fit
 
-    best = attempt("this", PATIENCE, lambda: least_noise(query, soon))
+    best = attempt("this", SEARCH_LIMIT, lambda: least_noise(query, soon))
     if not isinstance(best, TooExpensive):
         found = best
     elif found is None:
