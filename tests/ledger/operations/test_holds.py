@@ -21,6 +21,7 @@ from residua.filters.query import described
 from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
+from residua.ledger.domain.set_aside import set_aside_in
 from residua.ledger.operations import batch
 from residua.ledger.operations.early_decisions import Stale
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
@@ -526,7 +527,7 @@ def test_states_that_are_known_are_those_that_folding_gives(tmp_path: Path, plac
                 parts = standing.filter.additive_parts(standing.state)
                 if parts and standing.holds:
                     assert standing.set_aside == standing.held
-                    set_aside = rules.set_aside_in(parts[0], standing)
+                    set_aside = set_aside_in(parts[0], standing.holds, standing.relation)
                     assert set_aside is not None
                     assert standing.held == set_aside[: len(standing.held)]
                 else:

@@ -12,7 +12,7 @@ from residua.errors import BrokenRecord
 from residua.filters.base import Filter
 from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
-from residua.ledger.domain.rules import Held
+from residua.ledger.domain.set_aside import Held
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
 
 _CACHED = 1024

@@ -25,14 +25,13 @@ order, folds all holds again, and after a cancelled hold those behind it are fol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from residua.errors import ArgumentError, TooExpensive
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.base import AdditivePart, Filter
+from residua.filters.base import Filter
 from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.declared_costs import leaves
 from residua.filters.noise import least_noise
@@ -40,6 +39,7 @@ from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import described
 from residua.filters.state import Left, State
 from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in, without_hold
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
@@ -53,18 +53,6 @@ SEARCH_LIMIT = OPERATIONS // 30
 _CANDIDATE_PART = 60_000
 """Operations that the search counts for each part of a candidate, which is made, described and
 looked up again, beside what its decision counts."""
-
-
-class SetAside(NamedTuple):
-    """What an open hold sets aside in an additive part of a filter."""
-
-    place: int | None
-    """The component of a union; None for a filter by itself."""
-    takes: tuple[Fraction, ...]
-
-
-Held = tuple[State, ...] | tuple[SetAside, ...]
-"""For the first open holds: the state after each, or what each sets aside, all in one part."""
 
 
 class Standing(NamedTuple):
@@ -108,13 +96,6 @@ class Ruling(NamedTuple):
     """For each hold that is open after it, where it is admitted."""
     kept: int = 0
     """How many of these, from the first on, were known before: the holds that nothing changed."""
-
-
-def without_hold(held: Held, place: int) -> Held:
-    """What is known of the other holds without one: the states behind it are those with it."""
-    if place < len(held) and isinstance(held[place], SetAside):
-        return cast(Held, held[:place] + held[place + 1 :])
-    return held[:place]
 
 
 Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
@@ -165,30 +146,6 @@ def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[St
     return tuple(states)
 
 
-@remembered(maxsize=8192)
-def _cost(
-    filter: Filter, place: int | None, query: Any, relation: str
-) -> tuple[Fraction, ...] | None:
-    return filter.additive_cost(place, query, relation)
-
-
-def set_aside_in(
-    part: AdditivePart, standing: Standing, known: Sequence[SetAside] = ()
-) -> tuple[SetAside, ...] | None:
-    """What the holds set aside in a part of the filter; None if it cannot take them all."""
-    found = list(known)
-    for hold in standing.holds[len(found) :]:
-        takes = None
-        if isinstance(hold.query, Mechanism):
-            takes = _cost(part.filter, part.place, hold.query, standing.relation)
-        if takes is None:
-            return None
-        found.append(SetAside(part.place, takes))
-    columns = zip(*[each.takes for each in found], strict=True)
-    fit = all(map(amounts.have_room, part.left, columns))
-    return tuple(found) if fit else None
-
-
 def _set_aside(standing: Standing, state: State) -> tuple[tuple[SetAside, ...], int] | None:
     """What the holds set aside, in a part that has room for them all, and how much was known.
 
@@ -200,7 +157,7 @@ def _set_aside(standing: Standing, state: State) -> tuple[tuple[SetAside, ...], 
         parts = tuple(sorted(parts, key=lambda part: part.place != known[0].place))
     for part in parts:
         kept = known if known and known[0].place == part.place else ()
-        found = set_aside_in(part, standing, kept)
+        found = set_aside_in(part, standing.holds, standing.relation, kept)
         if found is not None:
             return found, len(kept)
     return None

@@ -25,7 +25,7 @@ from residua.errors import (
     ResiduaError,
     StoreUnavailable,
 )
-from residua.ledger.domain.rules import Held
+from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations import faults
 from residua.ledger.operations.batch import Slot, charged, copied, in_order
 from residua.ledger.operations.claims import Claims, WaitLimit

@@ -21,8 +21,9 @@ from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.receipts import Cap, Receipt, Standings, receipt_of
-from residua.ledger.domain.rules import Fits, Ruling, SetAside, Standing, spends
+from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
+from residua.ledger.domain.set_aside import SetAside
 from residua.ledger.operations.last_query import last_query_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow

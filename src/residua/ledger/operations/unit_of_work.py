@@ -24,7 +24,8 @@ from residua.errors import (
     UnknownBudget,
 )
 from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
-from residua.ledger.domain.rules import Held, Standing, without_hold
+from residua.ledger.domain.rules import Standing
+from residua.ledger.domain.set_aside import Held, without_hold
 from residua.ledger.operations.early_rulings import Rulings
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.migrations import check_facts

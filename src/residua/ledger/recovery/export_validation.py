@@ -17,6 +17,7 @@ from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry, state_of
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.rules import Standing
+from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in
 from residua.ledger.operations.requests import stated_holds, tables_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.export_fields import wrong
@@ -103,7 +104,7 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
 
 def _worked_out(
     entry: Entry, body: Any, open_: Sequence[Asked], stays: tuple[Any, ...]
-) -> rules.Held | None:
+) -> Held | None:
     """What each open hold needs, in the way that the record says; None where one is refused here.
 
     `stays` is what was stated before of those that this record does not mention.
@@ -116,7 +117,7 @@ def _worked_out(
             return rules.fold(standing, state, open_)
         for part in entry.filter.additive_parts(state):
             if part.place == place[0]:
-                return rules.set_aside_in(part, standing)
+                return set_aside_in(part, open_, entry.relation)
     except ResiduaError:
         pass
     return None
@@ -126,7 +127,7 @@ def _component(stated: Sequence[Any], stays: tuple[Any, ...]) -> tuple[int | Non
     """The place of the component in which amounts are set aside; None where states are stated."""
     if stated:
         return (stated[0].get("component"),) if "takes" in stated[0] else None
-    return (stays[0].place,) if stays and isinstance(stays[0], rules.SetAside) else None
+    return (stays[0].place,) if stays and isinstance(stays[0], SetAside) else None
 
 
 def _first(entry: Entry) -> str:
