@@ -19,6 +19,7 @@ from effort import tries
 from residua import mechanisms
 from residua.filters.potential.renyi_commit import Commit
 from residua.ledger.domain import clock, rules
+from residua.ledger.domain.described_query import asked
 from residua.ledger.domain.receipts import Standings, standings_of
 from residua.mechanisms import (
     ApproximateDp,
@@ -35,7 +36,7 @@ from residua.mechanisms import (
     SubsampledGaussian,
     Zcdp,
 )
-from residua.work_limit import OPERATIONS
+from residua.work_limit import OPERATIONS, counted
 
 Open = Callable[..., rz.Ledger]
 
@@ -150,7 +151,7 @@ def test_what_a_refusal_says_would_fit_is_admitted_when_it_is_asked_for(
         tempfile.TemporaryDirectory() as home,
         rz.open_ledger(f"{home}/l.db") as ledger,
     ):
-        patch.setattr(rules, "PATIENCE", OPERATIONS)
+        patch.setattr(rules, "SEARCH_LIMIT", OPERATIONS)
         for name, filter in zip(names, filters, strict=True):
             ledger.create_budget(name, filter, parent="cap" if name == "quota" else None)
         for verb, of, query in [*steps, ("spend", named, last), ("reserve", named, last)]:
@@ -599,3 +600,29 @@ def test_a_ledger_that_was_closed_spends_nothing(ledger: rz.Ledger) -> None:
     with pytest.raises(rz.StoreUnavailable, match="was closed: open it again"):
         ledger.spend("b", PureDp(0.5))
     assert len(ledger.history("b")) == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        mechanisms.SelfComposed(mechanisms.SubsampledGaussian(sigma=0.7, sampling_rate=0.05), 1000),
+        mechanisms.Composed([Laplace(scale=3.0 + 0.01 * number) for number in range(1500)]),
+        Laplace(scale=0.1),
+    ],
+    ids=["sampled", "long list", "plain"],
+)
+def test_the_search_for_what_would_fit_takes_a_small_share_of_the_limit(query: Mechanism) -> None:
+    """And what it recommends is admitted; where it found nothing in time, it says so."""
+    filter = rz.AutoFilter(eps=1.0, delta=1e-6)
+    standing = rules.Standing(filter, filter.initial(), (), "add-remove", "person")
+    described = asked(query)
+    decision, decided, _ = counted(lambda: filter.decide(standing.state, query))
+    assert not decision.admitted
+    ruling, whole, _ = counted(lambda: rules.spend(standing, described))
+    assert whole - decided < 2 * rules.SEARCH_LIMIT < OPERATIONS // 10
+    advice = ruling.reason.rpartition("; ")[2]
+    if advice.endswith(" would fit"):
+        fits = eval(advice.removesuffix(" would fit"), vars(mechanisms))
+        assert rules.spend(standing, asked(fits)).admitted
+    else:
+        assert advice == "what would fit takes too much work to find: ask for largest"

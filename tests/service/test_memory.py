@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from residua.service.api.deciding import query_of
+from residua.service.api.routes.asking import query_of
 from residua.service.pool import NotHere, not_here
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")

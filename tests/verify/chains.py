@@ -152,3 +152,30 @@ def written_by(filter: rz.Filter, queries: Sequence[Any], **options: Any) -> Wri
     for query in queries:
         chain.spend(query)
     return chain
+
+
+def rehashed(chain: Written, changed: dict[int, dict[str, Any]]) -> list[str]:
+    """The chain with some fields changed and all hashes made good again."""
+    texts: list[str] = []
+    for each in chain.records:
+        body = json.loads(each.text)
+        body |= changed.get(each.seq, {})
+        if texts:
+            body["prev"] = digest(texts[-1])
+        if body.get("group"):
+            body["group"] = [{**g, "prev": body["prev"]} for g in body["group"]]
+        texts.append(canonical(body))
+    return texts
+
+
+def let_go(chain: Written, hold: str, how: str = "cancel") -> None:
+    chain.held.pop(hold, None)
+    state = plain(chain.filter, chain.state)
+    fields = {
+        "hold": hold,
+        "reason": "late",
+        "group": [chain.place],
+        "before": state,
+        "after": state,
+    }
+    chain.append(how, fields)

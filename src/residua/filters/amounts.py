@@ -63,6 +63,27 @@ def shorten(amount: Fraction) -> Fraction:
     return Fraction(math.floor(amount * (1 << _LONGEST)), 1 << _LONGEST)
 
 
+def shorten_up(amount: Fraction) -> Fraction:
+    """`amount`, rounded up if its denominator is very long, to one that is long still."""
+    if amount.denominator.bit_length() <= _LONGEST:
+        return amount
+    return Fraction(math.ceil(amount * (1 << _LONGEST)) | 1, 1 << _LONGEST)
+
+
+def have_room(left: Fraction, costs: Sequence[Fraction]) -> bool:
+    """Whether all of these can be taken from `left`, in any order, one after another.
+
+    Each time what is left is shortened. That rounds off less than `2^-_LONGEST`, or nothing where
+    all denominators have a short common multiple; whatever is taken first, the others still fit.
+    """
+    common = math.lcm(left.denominator, *(cost.denominator for cost in costs))
+    if common.bit_length() <= _LONGEST:
+        taken = sum(cost.numerator * (common // cost.denominator) for cost in costs)
+        return taken <= left.numerator * (common // left.denominator)
+    taken = sum(1 - (-cost.numerator << _LONGEST) // cost.denominator for cost in costs)
+    return taken * left.denominator <= left.numerator << _LONGEST
+
+
 def subtract(amount: Fraction, cost: Fraction) -> Fraction | None:
     """What is left of `amount`, `shorten` unless the cost is zero; None if it is too little."""
     if not cost:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from threading import Lock
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive
@@ -41,6 +41,16 @@ MOST_EPS = 600.0
 """The largest `eps` of a randomized response."""
 
 DecreasingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
+
+
+class AdditivePart(NamedTuple):
+    """A filter that adds up fixed costs: a filter by itself, or a live component of a union."""
+
+    filter: Filter
+    """The filter that states the costs (`additive_cost`)."""
+    place: int | None
+    """The place of the component in the union; None for a filter by itself."""
+    left: tuple[Fraction, ...]
 
 
 class _Desk:
@@ -136,6 +146,19 @@ class Filter(ABC):
     def skips(self) -> bool:
         """Whether `skip` jumps over requests; where it does not, each one is decided."""
         return False
+
+    def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
+        """Parts of the filter that admit by sums of fixed costs; none for most filters.
+
+        What one of them has room for, whatever the order, the filter admits.
+        """
+        return ()
+
+    def additive_cost(
+        self, place: int | None, query: Query, relation: str | None = None
+    ) -> tuple[Fraction, ...] | None:
+        """What a query takes from the additive part at a place, rounded up; None if it cannot."""
+        return None
 
     def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost | None:
         """The cost of a query on the single amount, where it falls with what is left.

@@ -466,16 +466,59 @@ def _slowly(judge: Any, *arguments: Any) -> Found:
 
 def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     one, budgets = claims.Claims(), frozenset({"b"})
-    monkeypatch.setattr(claims, "PATIENCE", 0.05)
-    with one.claimed("slow", budgets):
+    monkeypatch.setattr(claims, "LONGEST_WAIT", 0.05)
+    with one.claimed("slow", budgets, claims.WaitLimit()):
         assert one.bar("other", budgets) and not one.bar("slow", budgets)
         assert not one.bar("other", frozenset({"c"}))
         with pytest.raises(rz.Contended, match="retry"):
-            one.wait("other", budgets)
+            one.wait("other", budgets, claims.WaitLimit())
         monkeypatch.setattr(claims, "MOST_WAITING", 0)
         with pytest.raises(rz.Contended, match="retry"):
-            one.wait("other", budgets)
+            one.wait("other", budgets, claims.WaitLimit())
     assert not one
+
+
+def test_all_waits_of_a_request_for_claims_together_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each claim ends, and then another one begins before the request has its turn."""
+    one, budgets, limit = claims.Claims(), frozenset({"b"}), claims.WaitLimit()
+    monkeypatch.setattr(claims, "LONGEST", 0.1)
+    limit.left = 0.5
+    begun = time.monotonic()
+    with pytest.raises(rz.Contended, match="retry"):
+        for number in range(100):
+            with one.claimed(number, budgets, claims.WaitLimit()):
+                one.wait("other", budgets, limit)
+    assert 0.4 < time.monotonic() - begun < 5.0
+
+
+def test_a_spend_that_is_barred_again_and_again_is_answered(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whenever its wait is over, the budget is claimed by another request."""
+    ledger = open_()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.create_budget("free", rz.PureFilter(1.0))
+    monkeypatch.setattr(claims, "LONGEST_WAIT", 0.25)
+    gate, waits = ledger._gate, list[float]()
+
+    def wait(request: object, wanted: frozenset[str], limit: claims.WaitLimit) -> None:
+        waits.append(limit.left)
+        limit.left -= 0.0625
+        if limit.left <= 0:
+            raise rz.Contended("retry")
+
+    with gate._claims.claimed("slow", frozenset({"b"}), claims.WaitLimit()):
+        monkeypatch.setattr(gate._claims, "wait", wait)
+        with pytest.raises(rz.Contended):
+            ledger.spend("b", PureDp(0.1))
+        free, barred = gate.submit_all(
+            [commands.spend("me", name, PureDp(0.1), name) for name in ("free", "b")]
+        )
+        assert free.record.admitted, "it was committed, so it is not said to be contended"
+        assert isinstance(barred, rz.Contended)
+    assert waits == [0.25, 0.1875, 0.125, 0.0625] * 2
 
 
 def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_store(

@@ -75,7 +75,12 @@ FORGED: dict[str, tuple[Callable[[Bodies], None], str]] = {
     "a request that is a number": (_set("a", "spend", "request", 0.5), "'a' at number 6: request"),
     "holds that rise": (_beside_hold([{"left": ["1"]}]), "'a' at number 2 is not what"),
     "holds of another form": (_beside_hold([{"left": {"0": 1}}]), "'a' at number 2"),
-    "no holds": (_beside_hold([]), "'a' at number 2 is not what"),
+    "nothing set aside": (_set("a", "hold", "holds", []), "'a' at number 4: holds must have"),
+    "too little set aside": (
+        _set("a", "hold", "holds", [{"takes": ["0.0625"]}]),
+        "'a' at number 4 is not what",
+    ),
+    "too much set aside": (_beside_hold([{"takes": ["0.9"]}]), "'a' at number 2 is not what"),
     "too many holds": (_beside_hold([{}, {}, {}, {}]), "'a' at number 2: holds must have"),
     "holds that are no list": (_beside_hold({}), "'a' at number 2: holds must be"),
     "below nothing": (_set("a", "retire", "below", {}), "'a' at number 7: below must name 'q'"),

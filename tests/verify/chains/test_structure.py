@@ -12,7 +12,7 @@ from residua import mechanisms as m
 from residua.filters.potential.renyi_commit import Commit
 from residua.records import canonical, digest, lines
 from residua.verify import Report, verify_export, verify_records
-from verify.chains import Written, plain, spend_together, written_by
+from verify.chains import Written, let_go, plain, rehashed, spend_together, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -24,20 +24,6 @@ def _chain(name: str = "b", n: int = 4, **options: Any) -> Written:
 
 def _report(*chains: Written, **options: Any) -> Report:
     return verify_records({c.name: c.records for c in chains}, {}, **options)
-
-
-def _rehashed(chain: Written, changed: dict[int, dict[str, Any]]) -> list[str]:
-    """The chain with some fields changed and all hashes made good again."""
-    texts: list[str] = []
-    for record in chain.records:
-        body = json.loads(record.text)
-        body |= changed.get(record.seq, {})
-        if texts:
-            body["prev"] = digest(texts[-1])
-        if body.get("group"):
-            body["group"] = [{**g, "prev": body["prev"]} for g in body["group"]]
-        texts.append(canonical(body))
-    return texts
 
 
 def test_an_honest_chain_is_whole() -> None:
@@ -90,7 +76,7 @@ def test_a_cut_tail_shows_against_a_receipt() -> None:
 
 def test_a_full_rewrite_shows_against_a_receipt() -> None:
     chain = _chain()
-    texts = _rehashed(chain, {1: {"reason": "another"}})
+    texts = rehashed(chain, {1: {"reason": "another"}})
     assert verify_records({"b": texts}, {}).ok
     report = verify_records({"b": texts}, {}, expect_head={"b": (4, chain.records[-1].hash)})
     assert [p.seq for p in report.problems] == [4]
@@ -149,14 +135,14 @@ def test_values_without_a_canonical_form_are_found_and_located(written: str) -> 
 def test_keys_and_holds_that_are_none_are_problems() -> None:
     chain = _chain()
     for key in ([], {}, None):
-        report = verify_records({"b": _rehashed(chain, {1: {"key": key}, 2: {"key": key}})}, {})
+        report = verify_records({"b": rehashed(chain, {1: {"key": key}, 2: {"key": key}})}, {})
         assert any("used for another request" in p.what for p in report.problems)
 
 
 def test_states_must_follow() -> None:
     chain = _chain()
     richer = {**plain(chain.filter, chain.filter.initial()), "left": ["1"]}
-    texts = _rehashed(chain, {3: {"before": richer}})
+    texts = rehashed(chain, {3: {"before": richer}})
     report = verify_records({"b": texts}, {})
     assert any(p.seq == 3 and "before" in p.what for p in report.problems)
 
@@ -165,9 +151,9 @@ def test_refusals_and_holds_move_nothing() -> None:
     chain = written_by(rz.PureFilter(1.0), [m.PureDp(0.1), m.PureDp(2.0)])
     assert chain.records[2].admitted is False
     spent = {**plain(chain.filter, chain.state), "left": ["0.5"]}
-    report = verify_records({"b": _rehashed(chain, {2: {"after": spent}})}, {})
+    report = verify_records({"b": rehashed(chain, {2: {"after": spent}})}, {})
     assert any(p.seq == 2 and "refusal" in p.what for p in report.problems)
-    report = verify_records({"b": _rehashed(chain, {1: {"binding": "b"}})}, {})
+    report = verify_records({"b": rehashed(chain, {1: {"binding": "b"}})}, {})
     assert any("admitted" in p.what for p in report.problems)
 
 
@@ -195,19 +181,6 @@ def _hold(chain: Written, hold: str, query: m.Mechanism, stated: int = 0) -> Non
     chain.append("hold", {**fields, **more})
 
 
-def _let_go(chain: Written, hold: str, how: str = "cancel") -> None:
-    chain.held.pop(hold, None)
-    state = plain(chain.filter, chain.state)
-    fields = {
-        "hold": hold,
-        "reason": "late",
-        "group": [chain.place],
-        "before": state,
-        "after": state,
-    }
-    chain.append(how, fields)
-
-
 def _commit(chain: Written, hold: str, query: m.Mechanism) -> None:
     before, place = chain.state, chain.place
     chain.state = chain.filter.decide(before, query).state
@@ -223,7 +196,7 @@ def test_holds_commits_and_cancels() -> None:
     _hold(chain, "one", m.PureDp(0.1))
     _hold(chain, "two", m.PureDp(0.2))
     _commit(chain, "two", m.PureDp(0.2))
-    _let_go(chain, "one")
+    let_go(chain, "one")
     report = _report(chain)
     assert report.ok, report.text
     assert report.proven == 4
@@ -235,7 +208,7 @@ def _stating(chain: Written, last: int) -> list[str]:
     """The chain, its last record with states of the last so many open holds alone."""
     seq = len(chain.records) - 1
     stated = chain.records[seq].body["holds"]
-    return _rehashed(chain, {seq: {"holds": stated[len(stated) - last :]}})
+    return rehashed(chain, {seq: {"holds": stated[len(stated) - last :]}})
 
 
 def test_states_that_were_stated_before_need_not_be_stated_again() -> None:
@@ -281,7 +254,7 @@ def test_a_commit_comes_before_its_hold_is_over() -> None:
     _commit(chain, "one", m.PureDp(0.1))
     time = chain.records[2].body["time"]
     for expires, late in ((time, True), (time.replace("000Z", "001Z"), False), (7, True)):
-        texts = _rehashed(chain, {1: {"expires": expires}})
+        texts = rehashed(chain, {1: {"expires": expires}})
         problems = verify_records({"b": texts}, {}).problems
         assert any("whose time was over" in p.what for p in problems) is late, expires
 
@@ -372,18 +345,18 @@ def test_members_name_the_same_group() -> None:
 
 def test_a_request_is_asked_under_the_relation_of_its_budget() -> None:
     for relation in ("replace-one", None, []):
-        texts = _rehashed(_chain(), {2: {"relation": relation}})
+        texts = rehashed(_chain(), {2: {"relation": relation}})
         assert _found({"b": texts}, "not under the budget's relation") == [("b", 2)]
 
 
 def test_chains_are_of_one_ledger() -> None:
     one, other = _chain("a", n=0), _chain("b", n=0)
-    texts = _rehashed(other, {0: {"ledger": "another"}})
+    texts = rehashed(other, {0: {"ledger": "another"}})
     assert _found({"a": one.records, "b": texts}, "2 different ledgers") == [("a", 0), ("b", 0)]
 
 
 def test_a_chain_is_of_one_ledger() -> None:
-    texts = _rehashed(_chain(), {3: {"ledger": "another"}})
+    texts = rehashed(_chain(), {3: {"ledger": "another"}})
     assert _found({"b": texts}, "ledger is ") == [("b", 3), ("b", 4)]
 
 
@@ -400,16 +373,16 @@ def test_a_decision_is_yes_or_no(decision: Any) -> None:
     change = {"admitted": decision, "binding": None if decision else "b"}
     if not decision:
         change["after"] = chain.records[2].body["before"]
-    texts = _rehashed(chain, {2: change})
+    texts = rehashed(chain, {2: change})
     assert _found({"b": texts}, "neither yes nor no") == [("b", 2)]
 
 
 def test_time_does_not_run_backwards() -> None:
     chain = _chain()
     times = [record.time for record in chain.records]
-    assert _found({"b": _rehashed(chain, {2: {"time": times[1]}})}, "") == []
-    assert _found({"b": _rehashed(chain, {2: {"time": times[0]}})}, "backwards") == [("b", 2)]
-    assert _found({"b": _rehashed(chain, {2: {"time": times[4]}})}, "backwards") == [("b", 3)]
+    assert _found({"b": rehashed(chain, {2: {"time": times[1]}})}, "") == []
+    assert _found({"b": rehashed(chain, {2: {"time": times[0]}})}, "backwards") == [("b", 2)]
+    assert _found({"b": rehashed(chain, {2: {"time": times[4]}})}, "backwards") == [("b", 3)]
 
 
 def test_parents_are_charged() -> None:
@@ -497,7 +470,7 @@ def test_a_second_cap_on_the_same_data_must_say_so() -> None:
         chains = {}
         for i, share in enumerate(shares):
             chain = _chain(f"b{i}", n=0)
-            chains[chain.name] = _rehashed(chain, {0: {"data": "census", "shares_data": share}})
+            chains[chain.name] = rehashed(chain, {0: {"data": "census", "shares_data": share}})
         return [problem.budget for problem in verify_records(chains, {}).problems]
 
     assert found(False) == found(False, True) == found(True, False, True) == []
@@ -511,7 +484,7 @@ def test_relations_and_windows_that_are_none_are_problems() -> None:
         {"window": 0.0},
         {"window": []},
     ):
-        texts = _rehashed(_chain(n=0), {0: change})
+        texts = rehashed(_chain(n=0), {0: change})
         assert len(verify_records({"b": texts}, {}).problems) == 1, change
 
 
@@ -535,7 +508,7 @@ def test_only_what_is_new_is_proven_again() -> None:
     later = _report(chain, since=report)
     assert later.ok
     assert [step.seq for step in later.steps] == [5]
-    rewritten = _rehashed(chain, {1: {"reason": "another"}})
+    rewritten = rehashed(chain, {1: {"reason": "another"}})
     changed = verify_records({"b": rewritten}, {}, since=report)
     assert changed.problems
     assert len(changed.steps) == 6

@@ -11,7 +11,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.balance import Detail, make_details
-from residua.filters.base import Filter, checked_relation
+from residua.filters.base import AdditivePart, Filter, checked_relation
 from residua.filters.costs import split
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query
@@ -105,6 +105,19 @@ class Additive(Filter):
         if stated is None or isinstance(rest, str):
             return rest
         return tuple(a + b for a, b in zip(stated, rest, strict=True))
+
+    def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
+        own = self.own(state)
+        assert isinstance(own, Left)
+        return (AdditivePart(self, None, own.left),) if self.fixed_costs else ()
+
+    def additive_cost(
+        self, place: int | None, query: Query, relation: str | None = None
+    ) -> tuple[Fraction, ...] | None:
+        if not self.fixed_costs:
+            return None
+        costs = self._prices(self._whole, self._check_query(query), checked_relation(relation))
+        return None if isinstance(costs, str) else tuple(map(amounts.shorten_up, costs))
 
     def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
         costs = self._prices(state.left, query, relation)

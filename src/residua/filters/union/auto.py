@@ -23,7 +23,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.basic import PureFilter
 from residua.filters.balance import Detail
-from residua.filters.base import Filter
+from residua.filters.base import AdditivePart, Filter
 from residua.filters.costs import may_lose_everything, split, stated_renyi
 from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
@@ -252,6 +252,13 @@ class AutoFilter(Filter):
             return True
         union, parts = self._deciding_union(state, query, relation)
         return union.admits(parts, query, relation)
+
+    def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
+        own = self.own(state)
+        if not own.filters:
+            return ()
+        union, parts = self._union_in(own)
+        return union.additive_parts(parts)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None

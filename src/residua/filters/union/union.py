@@ -34,9 +34,9 @@ from typing import Any, ClassVar
 
 from residua import checks
 from residua.bounds import float_up
-from residua.errors import ArgumentError, ArgumentTypeError, UnsupportedError
+from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive, UnsupportedError
 from residua.filters.balance import ONE_QUERY, Detail, largest_query, percent_words, ratio, share_of
-from residua.filters.base import Filter, is_unspent, unspent_copy
+from residua.filters.base import AdditivePart, Filter, is_unspent, unspent_copy
 from residua.filters.costs import largest_eps, response_eps, response_point
 from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
@@ -184,6 +184,32 @@ class UnionFilter(Filter):
             and _admits_or_not(component, part, query, relation, self._share)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
+
+    def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
+        """Those of the live components: a component that admits everything stays live."""
+        own = self.own(state)
+        return tuple(
+            AdditivePart(self, place, each.left)
+            for place, (component, part) in enumerate(zip(self.filters, own.parts, strict=True))
+            if part is not None
+            for each in component.additive_parts(part)
+        )
+
+    def additive_cost(
+        self, place: int | None, query: Query, relation: str | None = None
+    ) -> tuple[Fraction, ...] | None:
+        if place is None or _unverifiable(self.filters, query, relation)[place] is not None:
+            return None
+        component = self.filters[place]
+
+        def cost() -> tuple[Fraction, ...] | None:
+            return component.additive_cost(None, query, relation)
+
+        try:
+            found = attempt("it", self._share, cost)
+        except UnsupportedError:
+            return None
+        return None if isinstance(found, TooExpensive) else found
 
     @property
     def skips(self) -> bool:

@@ -26,7 +26,7 @@ from residua.filters.counting import Count, count_copies, count_copies_before
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query
 from residua.filters.state import State
-from residua.ledger.domain.rules import Standing, admits, follow, provable, state_held
+from residua.ledger.domain.rules import Standing, admits, holds_after, provable, state_held
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.pld import Pld
 
@@ -117,6 +117,6 @@ def _copies_of(standing: Standing, query: Query) -> Count:
         return count_copies(filter, state, query, relation)
 
     def follows(after: State) -> bool:
-        return follow(standing, after, holds) is not None
+        return holds_after(standing, after) is not None
 
     return count_copies_before(filter, state, query, follows, relation)

@@ -12,6 +12,7 @@ from residua.errors import BrokenRecord
 from residua.filters.base import Filter
 from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
+from residua.ledger.domain.set_aside import Held
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
 from residua.sized_cache import sized_cache
 
@@ -102,10 +103,10 @@ class Entry:
     """The time of the head record."""
     stored_hash: str
     """The hash of the head record in the store; `head_hash` has that of what was appended since."""
-    held: tuple[State, ...] = ()
-    """The states after the first open holds, one after another, as the chain states them last.
+    held: Held = ()
+    """For the first open holds what they need, as the chain states it last.
 
-    As far as this process knows: what another one wrote is folded and stated again.
+    As far as this process knows: what another one wrote is worked out and stated again.
     """
     _moved: dict[str, State] = field(init=False, default_factory=dict, repr=False, compare=False)
     """States that were written since the head, by their texts, and the state at the head."""

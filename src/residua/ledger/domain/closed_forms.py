@@ -10,14 +10,14 @@ from collections.abc import Iterable
 
 from residua.filters.additive.base import Additive
 from residua.ledger.domain.described_query import Asked
-from residua.ledger.domain.rules import Standing
+from residua.ledger.domain.rules import Standing, adds_up
 
 FILTERS = frozenset(
     {"pure", "basic", "zcdp", "approximate_zcdp", "gdp", "renyi", "gdp_residue"}
 )  # fmt: skip
 QUERIES = frozenset({"gaussian", "laplace", "pure_dp", "approximate_dp", "zcdp", "gdp"})
 MOST_HOLDS = 16
-"""Open holds that a spend may fold again and still be cheap."""
+"""Open holds that a spend may fold again and still be cheap. Sums are cheap for all."""
 
 
 def is_simple(asked: Asked) -> bool:
@@ -30,12 +30,15 @@ def is_closed_form(standing: Standing, asked: Asked) -> bool:
     return (
         standing.filter.kind in FILTERS
         and is_simple(asked)
-        and (not standing.holds or _are_simple(standing.holds))
+        and (not standing.holds or _are_cheap(standing))
     )
 
 
-def _are_simple(holds: tuple[Asked, ...]) -> bool:
-    return len(holds) <= MOST_HOLDS and all(map(is_simple, holds))
+def _are_cheap(standing: Standing) -> bool:
+    """Whether the open holds are checked quickly: by one sum, or one after another if few."""
+    known = len(standing.set_aside) == len(standing.holds)
+    few = len(standing.holds) <= MOST_HOLDS or adds_up(standing.filter)
+    return known or (few and all(map(is_simple, standing.holds)))
 
 
 def leaves_closed_form(line: Iterable[Standing]) -> bool:

@@ -12,37 +12,47 @@ not started. With `s` the state and `h_1 … h_k` the holds,
 The state moves by the one query that is released, never by a hold. So what is released is an
 ordinary run of the filter, whatever happens to holds, and nothing that was committed comes back.
 
-The states after `s, h_1`, after `s, h_1, h_2` and so on are kept as far as they are known. A new
-hold extends them by one decision. So does a commit of the first hold, which moves `s` to the first
-of them and leaves the others as they are. A spend, or a commit out of order, folds all holds again,
-and after a cancelled hold those behind it are folded again.
+Where the filter, or a live component of a union, has fixed costs that add up, the holds fit if the
+sum of these costs is left: each hold *sets aside* its cost there once, and a spend compares one sum
+(`SetAside`). Holds in such a part can be committed in any order.
+
+Elsewhere the holds are folded. The states after `s, h_1`, after `s, h_1, h_2` and so on are kept as
+far as they are known. A new hold extends them by one decision. So does a commit of the first hold,
+which moves `s` to the first of them and leaves the others as they are. A spend, or a commit out of
+order, folds all holds again, and after a cancelled hold those behind it are folded again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from residua.errors import ArgumentError, TooExpensive
+from residua.filters import amounts
 from residua.filters.additive.base import Additive
 from residua.filters.base import Filter
+from residua.filters.costs import leaves
 from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import describe
-from residua.filters.state import State
+from residua.filters.state import Left, State
 from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in, without_hold
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
-from residua.work_limit import OPERATIONS, attempt, remembered
+from residua.work_limit import OPERATIONS, attempt, remembered, work
 
 MOST_HOLDS = 256
-"""Open holds of one budget: each spend decides all of them again."""
-PATIENCE = OPERATIONS // 10
-"""operations that a refusal takes at most to work out what would fit: about two seconds."""
+"""Open holds of one budget: where costs do not add up, each spend decides all of them again."""
+SEARCH_LIMIT = OPERATIONS // 30
+"""Operations that the search for what would fit takes at most in a refusal: less than a second."""
+_CANDIDATE_PART = 60_000
+"""Operations that the search counts for each part of a candidate, which is made, described and
+looked up again, beside what its decision counts."""
 
 
 class Standing(NamedTuple):
@@ -53,13 +63,24 @@ class Standing(NamedTuple):
     holds: tuple[Asked, ...]
     relation: str
     unit: str
-    held: tuple[State, ...] = ()
-    """The states after the first holds, one after another, as far as they are known."""
+    held: Held = ()
+    """As far as it is known."""
 
     def without(self, place: int) -> Standing:
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
-        return Standing(self.filter, self.state, left, self.relation, self.unit)
+        return self._replace(holds=left, held=without_hold(self.held, place))
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The states after the first holds, one after another, as far as they are known."""
+        return () if self.set_aside else cast(tuple[State, ...], self.held)
+
+    @property
+    def set_aside(self) -> tuple[SetAside, ...]:
+        """What the first holds set aside, as far as it is known."""
+        known = bool(self.held) and isinstance(self.held[0], SetAside)
+        return cast(tuple[SetAside, ...], self.held) if known else ()
 
 
 Fits = Callable[[Standing, Asked], bool]
@@ -71,8 +92,8 @@ class Ruling(NamedTuple):
     admitted: bool
     state: State
     reason: str
-    held: tuple[State, ...] = ()
-    """The states after it and each open hold, one after another, where it is admitted."""
+    held: Held = ()
+    """For each hold that is open after it, where it is admitted."""
     kept: int = 0
     """How many of these, from the first on, were known before: the holds that nothing changed."""
 
@@ -125,9 +146,49 @@ def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[St
     return tuple(states)
 
 
+def _set_aside(standing: Standing, state: State) -> tuple[tuple[SetAside, ...], int] | None:
+    """What the holds set aside, in a part that has room for them all, and how much was known.
+
+    In the part where they did before, while that has room; else in the first one that has.
+    """
+    known = standing.set_aside
+    parts = standing.filter.additive_parts(state) if standing.holds else ()
+    if known:
+        parts = tuple(sorted(parts, key=lambda part: part.place != known[0].place))
+    for part in parts:
+        kept = known if known and known[0].place == part.place else ()
+        found = set_aside_in(part, standing.holds, standing.relation, kept)
+        if found is not None:
+            return found, len(kept)
+    return None
+
+
+def _with_hold(standing: Standing, query: Asked) -> Standing:
+    return standing._replace(holds=(*standing.holds, query))
+
+
+def adds_up(filter: Filter) -> bool:
+    """Whether a filter as a whole has fixed costs: its sums decide whether holds fit."""
+    return isinstance(filter, Additive) and filter.fixed_costs
+
+
+def holds_after(standing: Standing, state: State) -> tuple[Held, int] | None:
+    """What all holds need once the committed state is this, and how much of it was known.
+
+    None where they do not fit.
+    """
+    if not standing.holds:
+        return (), 0
+    found = _set_aside(standing, state)
+    if found is not None or adds_up(standing.filter):
+        return found
+    states = fold(standing, state, standing.holds)
+    return None if states is None else (states, 0)
+
+
 def states_held(standing: Standing) -> tuple[State, ...] | None:
     """The states after each open hold, those that are known extended; None if one does not fit."""
-    known = standing.held
+    known = standing.states
     last = known[-1] if known else standing.state
     rest = fold(standing, last, standing.holds[len(known) :])
     return None if rest is None else (*known, *rest)
@@ -135,14 +196,16 @@ def states_held(standing: Standing) -> tuple[State, ...] | None:
 
 def state_held(standing: Standing) -> State | None:
     """The state after all open holds; None where one does not fit."""
+    state = standing.state
+    if standing.holds and adds_up(standing.filter) and isinstance(state, Left):
+        found = _set_aside(standing, state)
+        if found is None:
+            return None
+        taken = zip(*[each.takes for each in found[0]], strict=True)
+        left = (a - sum(costs) for a, costs in zip(state.left, taken, strict=True))
+        return Left(state.of, tuple(map(amounts.shorten, left)))
     held = states_held(standing)
     return None if held is None else (standing.state, *held)[-1]
-
-
-def follow(standing: Standing, state: State, queries: Sequence[Asked]) -> State | None:
-    """The state after all of these; None where one does not fit."""
-    states = fold(standing, state, queries)
-    return None if states is None else (state, *states)[-1]
 
 
 def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
@@ -152,11 +215,11 @@ def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> R
     refusal says would fit, fits them all.
     """
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    held = fold(standing, decision.state, standing.holds) if decision.admitted else None
+    held = holds_after(standing, decision.state) if decision.admitted else None
     if held is None:
         why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
         return Ruling(False, standing.state, why)
-    return Ruling(True, decision.state, admitted(query, decision), held)
+    return Ruling(True, decision.state, admitted(query, decision), *held)
 
 
 def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
@@ -168,16 +231,21 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
             f"refused: the budget has {len(standing.holds)} open holds, and may have {MOST_HOLDS}"
             " at most; commit or cancel one, or wait until one expires",
         )
-    held = states_held(standing)
-    if held is None:  # holds that fit once fit still: nothing comes before them unasked
-        return Ruling(False, standing.state, "refused: the open holds do not fit any more")
-    last = held[-1] if held else standing.state
-    decision = decided(standing.filter, last, query.query, standing.relation)
-    if decision.admitted:
+    held: tuple[Held, int] | None = _set_aside(_with_hold(standing, query), standing.state)
+    if held is not None or adds_up(standing.filter):
+        decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    else:
+        states = states_held(standing)
+        if states is None:  # holds that fit once fit still: nothing comes before them unasked
+            return Ruling(False, standing.state, "refused: the open holds do not fit any more")
+        last = (standing.state, *states)[-1]
+        decision = decided(standing.filter, last, query.query, standing.relation)
+        held = (*states, decision.state), len(standing.states)
+    if held is not None and decision.admitted:
         reason = admitted(query, decision)
         if _depends_on_order(standing.filter):
             reason += " when it is committed; until then more may be held"
-        return Ruling(True, standing.state, reason, (*held, decision.state), len(standing.held))
+        return Ruling(True, standing.state, reason, *held)
     why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
     return Ruling(False, standing.state, why)
 
@@ -187,21 +255,20 @@ def _depends_on_order(filter: Filter) -> bool:
 
     What may be spent before an open hold can then be less than the hold's cost suggests.
     """
-    fixed = isinstance(filter, Additive) and filter.fixed_costs
-    return not fixed and not isinstance(filter, RenyiCommitFilter)
+    return not adds_up(filter) and not isinstance(filter, RenyiCommitFilter)
 
 
 def commit(standing: Standing, place: int) -> Ruling:
     """Whether the hold at a place may be released now, before all other holds."""
     others, query = standing.without(place), standing.holds[place]
-    if place == 0 and standing.held:
+    if place == 0 and standing.states:
         decision = decided(standing.filter, standing.state, query.query, standing.relation)
-        if decision.admitted and decision.state == standing.held[0]:
-            after = others._replace(state=decision.state, held=standing.held[1:])
+        if decision.admitted and decision.state == standing.states[0]:
+            after = others._replace(state=decision.state, held=standing.states[1:])
             held = states_held(after)
             if held is not None:
                 reason = admitted(query, decision)
-                return Ruling(True, decision.state, reason, held, len(after.held))
+                return Ruling(True, decision.state, reason, held, len(after.states))
     if place == 0 or spends(others, query):
         return spend(others, query)
     why = f"{query} is held, but {place} holds were made before it"
@@ -218,7 +285,7 @@ def spends(standing: Standing, query: Asked) -> bool:
 def spend_state(standing: Standing, query: Asked) -> State | None:
     """The committed state after a spend; None if it would be refused."""
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    if not decision.admitted or follow(standing, decision.state, standing.holds) is None:
+    if not decision.admitted or holds_after(standing, decision.state) is None:
         return None
     return decision.state
 
@@ -227,8 +294,12 @@ def holds(standing: Standing, query: Asked) -> bool:
     """Whether a hold would be admitted."""
     if len(standing.holds) >= MOST_HOLDS:
         return False
+    if _set_aside(_with_hold(standing, query), standing.state) is not None:
+        return True
+    if adds_up(standing.filter):
+        return False
     last = state_held(standing)
-    return last is not None and follow(standing, last, (query,)) is not None
+    return last is not None and fold(standing, last, (query,)) is not None
 
 
 def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
@@ -310,7 +381,7 @@ def remaining(standings: Sequence[Standing]) -> object:
 
 def _takes(standing: Standing, loss: Pld) -> bool:
     decision = standing.filter.decide(standing.state, loss, relation=standing.relation)
-    return decision.admitted and follow(standing, decision.state, standing.holds) is not None
+    return decision.admitted and holds_after(standing, decision.state) is not None
 
 
 def admitted(query: Asked, decision: Decision) -> str:
@@ -367,7 +438,7 @@ def _left_beside_holds(standing: Standing) -> str:
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)
-    left = attempt("this", PATIENCE, lambda: remaining((standing,)))
+    left = attempt("this", SEARCH_LIMIT, lambda: remaining((standing,)))
     words = filter.left_words(held, None if isinstance(left, TooExpensive) else left)
     return f"{words} {left_beside}"
 
@@ -406,15 +477,17 @@ def _advice(
     If that takes too much work to find, the last query that was found to fit.
     """
     found: object = None
+    parts = len(leaves(query))
 
     def soon(candidate: object) -> bool:
         nonlocal found
+        work(parts * _CANDIDATE_PART)
         fit = isinstance(candidate, Mechanism) and provable(standings, candidate)
         if fit and (fit := fits(candidate)):
             found = candidate
         return fit
 
-    best = attempt("this", PATIENCE, lambda: least_noise(query, soon))
+    best = attempt("this", SEARCH_LIMIT, lambda: least_noise(query, soon))
     if not isinstance(best, TooExpensive):
         found = best
     elif found is None:

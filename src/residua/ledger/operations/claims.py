@@ -18,10 +18,17 @@ from residua.errors import Contended
 
 LONGEST = 5.0
 """Seconds that a claim lasts at most."""
-PATIENCE = 15.0
-"""Seconds that a request waits at most for the claims of others."""
+LONGEST_WAIT = 15.0
+"""Seconds that a request waits at most for the claims of others, all waits together."""
 MOST_WAITING = 24
 """Requests of one process that wait at a time: fewer than the service has threads for spends."""
+
+
+class WaitLimit:
+    """How long one request may still wait for claims."""
+
+    def __init__(self) -> None:
+        self.left = LONGEST_WAIT
 
 
 class Claims:
@@ -47,9 +54,10 @@ class Claims:
                 return until
         return None
 
-    def wait(self, request: object, wanted: frozenset[str]) -> None:
+    def wait(self, request: object, wanted: frozenset[str], limit: WaitLimit) -> None:
         """Wait until no other request claims one of these budgets."""
-        end = time.monotonic() + PATIENCE
+        begun = time.monotonic()
+        end = begun + limit.left
         with self._changed:
             if self._waiting >= MOST_WAITING:
                 raise _contended()
@@ -62,12 +70,13 @@ class Claims:
                     self._changed.wait(min(until, end) - now + 0.001)
             finally:
                 self._waiting -= 1
+                limit.left -= time.monotonic() - begun
 
     @contextmanager
-    def claimed(self, request: object, wanted: frozenset[str]) -> Iterator[None]:
+    def claimed(self, request: object, wanted: frozenset[str], limit: WaitLimit) -> Iterator[None]:
         """Keep budgets still, once no other request does."""
         while True:
-            self.wait(request, wanted)
+            self.wait(request, wanted, limit)
             with self._changed:
                 if self._until(request, wanted) is None:
                     self._claimed[id(request)] = wanted, time.monotonic() + LONGEST

@@ -25,10 +25,10 @@ from residua.errors import (
     ResiduaError,
     StoreUnavailable,
 )
-from residua.filters.state import State
+from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations import faults
 from residua.ledger.operations.batch import Slot, charged, copied, in_order
-from residua.ledger.operations.claims import Claims
+from residua.ledger.operations.claims import Claims, WaitLimit
 from residua.ledger.operations.early_decisions import (
     ATTEMPTS,
     LOSSES,
@@ -83,8 +83,8 @@ class Gate:
         self._mute: Exception | None = None
         """Why the anchor cannot be written now, or None; the store is not written then."""
         self._early = EarlyDecisions()
-        self._held: dict[str, tuple[str, tuple[State, ...]]] = {}
-        """The states after the open holds of budgets, and the heads that they were stated by."""
+        self._held: dict[str, tuple[str, Held]] = {}
+        """What the open holds of budgets need, and the heads that it was stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
         self._turns: Turns[Slot] = Turns()
         self._claims = Claims()
@@ -98,14 +98,16 @@ class Gate:
         is decided under the lock: after two attempts the budgets are claimed (`claims.py`), and
         `Contended` is raised where other processes change them all the same.
         """
+        limit = WaitLimit()
         if compute is here:
-            slot = self._attempt(request, compute, [SLOW] * (ATTEMPTS - 1) + [math.inf])
-            return slot.result()
-        slot = self._attempt(request, compute, [QUICK] * LOSSES)
+            longest = [SLOW] * (ATTEMPTS - 1) + [math.inf]
+            return self._attempt(request, compute, longest, limit).result()
+        slot = self._attempt(request, compute, [QUICK] * LOSSES, limit)
         if isinstance(slot.error, Stale):
             wanted = charged(self._look_at(request), request)
-            with self._claims.claimed(request, wanted):
-                slot = self._attempt(request, compute, [QUICK] * (ATTEMPTS - LOSSES - 1) + [SLOW])
+            longest = [QUICK] * (ATTEMPTS - LOSSES - 1) + [SLOW]
+            with self._claims.claimed(request, wanted, limit):
+                slot = self._attempt(request, compute, longest, limit)
         if isinstance(slot.error, Stale):
             raise Contended(
                 f"the budgets changed {ATTEMPTS} times while the query was decided; nothing was"
@@ -113,14 +115,16 @@ class Gate:
             )
         return slot.result()
 
-    def _attempt(self, request: Request, compute: Compute, longest: Sequence[float]) -> Slot:
+    def _attempt(
+        self, request: Request, compute: Compute, longest: Sequence[float], limit: WaitLimit
+    ) -> Slot:
         """Decide early where that is wanted, and queue, until the decision is up to date."""
         for each in longest:
             if self._early.wanted(request) and not self._early.decide_on_last(request, compute):
                 self._early.decide(self._look_at(request), request, compute)
             (slot,) = self._through([request], each)
             while slot.barred:
-                self._claims.wait(request, slot.barred)
+                self._claims.wait(request, slot.barred, limit)
                 (slot,) = self._through([request], each)
             if not isinstance(slot.error, Stale):
                 break
@@ -133,9 +137,14 @@ class Gate:
 
     def submit_all(self, requests: Sequence[Request]) -> list[Any]:
         """The same for several, in one transaction: of each the answer, or the error it met."""
-        slots = self._through(requests)
+        slots, limit = self._through(requests), WaitLimit()
         while barred := [slot for slot in slots if slot.barred]:
-            self._claims.wait(None, barred[0].barred)
+            try:
+                self._claims.wait(None, barred[0].barred, limit)
+            except Contended as error:
+                for slot in barred:
+                    slot.error = error
+                break
             again = iter(self._through([slot.request for slot in barred]))
             slots = [next(again) if slot.barred else slot for slot in slots]
         return [slot.answer if slot.error is None else slot.error for slot in slots]
@@ -272,7 +281,7 @@ class Gate:
         self._mark(page.heads, page.found_heads)
 
     def _keep_held(self, page: Page) -> None:
-        """Remember the states after open holds, for the next request to extend."""
+        """Remember what open holds need, for the next request to extend."""
         if len(self._held) > _MOST_HELD:
             self._held.clear()
         for name, known in page.held.items():

@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from residua.errors import ArgumentError, KeyReused
+from residua.filters import amounts
 from residua.filters.decision import NOTHING_FITS
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
@@ -22,6 +23,7 @@ from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.receipts import Cap, Receipt, Standings, receipt_of
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
+from residua.ledger.domain.set_aside import SetAside
 from residua.ledger.operations.last_query import last_query_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
@@ -130,12 +132,16 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
-def check_holds_provable(entry: Entry, states: Sequence[State], holds: Sequence[Asked]) -> None:
+def check_holds_provable(entry: Entry, ruling: Ruling, holds: Sequence[Asked]) -> None:
     """Raise where an open hold could not be proven in the state in which it would be committed.
 
-    Another filter decides there where one was committed to.
+    Another filter decides there where one was committed to. `holds` are those that are open then.
+    Nothing is set aside for a hold that could not be proven.
     """
-    for state, asked in zip(states, holds, strict=False):
+    if ruling.held and isinstance(ruling.held[0], SetAside):
+        return
+    states = cast(tuple[State, ...], (ruling.state, *ruling.held))[ruling.kept :]
+    for state, asked in zip(states, holds[ruling.kept :], strict=False):
         decides = entry.filter.in_force(state, asked.query, entry.relation)
         if decides is entry.filter:
             continue
@@ -212,8 +218,16 @@ def append_group(
     return made
 
 
-def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[State]) -> Canonical:
-    """A record's entry for the states that follow the committed one with each open hold."""
+def stated_holds(
+    page: Page, entry: Entry, state_text: str, held: Sequence[State | SetAside]
+) -> Canonical:
+    """What a record states of open holds.
+
+    What each sets aside, or the state that follows the committed one with it and those before it.
+    """
+    if held and isinstance(held[0], SetAside):
+        return Canonical(canonical([_set_aside(cast(SetAside, each)) for each in held]))
+    states = cast(Sequence[State], held)
     common = {name: canonical(value) for name, value in json.loads(state_text).items()}
     tables = tables_of(page, entry, state_text)
     found = []
@@ -226,6 +240,11 @@ def holds_after(page: Page, entry: Entry, state_text: str, states: Sequence[Stat
             own["tables"] = {} if others is _NONE else others
         found.append(own)
     return Canonical(canonical(found))
+
+
+def _set_aside(hold: SetAside) -> dict[str, Any]:
+    takes = [amounts.text(each) for each in hold.takes]
+    return {"takes": takes} if hold.place is None else {"component": hold.place, "takes": takes}
 
 
 def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:

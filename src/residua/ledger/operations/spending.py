@@ -19,11 +19,11 @@ from residua.ledger.operations.requests import (
     check_holds_provable,
     check_relation,
     held_now,
-    holds_after,
     relation_rulings,
     replay,
     request_hash,
     standings_now,
+    stated_holds,
 )
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
@@ -106,13 +106,13 @@ def settled(
     if admitted and type != "hold":
         after = {entry.name: entry.moved(rulings[entry.name].state) for entry in entries}
     for entry in entries if admitted else ():
-        _, state, _, states, kept = rulings[entry.name]
-        if len(states) > kept:
+        ruling = rulings[entry.name]
+        if len(ruling.held) > ruling.kept:
             open_ = [page.holds[id].asked for id in entry.holds if id != fields.get("hold")]
             open_ += [asking.asked] * (type == "hold")
-            check_holds_provable(entry, (state, *states)[kept:], open_[kept:])
+            check_holds_provable(entry, ruling, open_)
             text = after.get(entry.name, entry.state_text)
-            held[entry.name] = holds_after(page, entry, text, states[kept:])
+            held[entry.name] = stated_holds(page, entry, text, ruling.held[ruling.kept :])
     common = {
         "key": asking.under,
         "request": request,

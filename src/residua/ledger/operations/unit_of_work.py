@@ -23,9 +23,9 @@ from residua.errors import (
     RetiredBudget,
     UnknownBudget,
 )
-from residua.filters.state import State
 from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
 from residua.ledger.domain.rules import Standing
+from residua.ledger.domain.set_aside import Held, without_hold
 from residua.ledger.operations.early_rulings import Rulings
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.migrations import check_facts
@@ -41,7 +41,7 @@ _DIVIDED = "partitions"
 """The `children` of a budget whose children are partitions."""
 
 
-HeldStates = Mapping[str, tuple[str, tuple[State, ...]]]
+HeldStates = Mapping[str, tuple[str, Held]]
 """By budget: the hash of a head, and `Entry.held` as of then."""
 
 
@@ -57,7 +57,7 @@ class Page:
         held: HeldStates = MappingProxyType({}),
         early: Rulings | None = None,
     ):
-        """`held` has what is known of the states after open holds."""
+        """`held` has what is known to be needed for open holds."""
         self.connection = connection
         self._held = held
         self.early = Rulings() if early is None else early
@@ -388,7 +388,7 @@ class Page:
 
     @property
     def held(self) -> HeldStates:
-        """The known states after open holds, of the budgets that it changes."""
+        """What is known to be needed for open holds, of the budgets that it changes."""
         return {name: (each.head_hash, each.held) for name, each in self._changed.items()}
 
     def last(self) -> tuple[int, int, str]:
@@ -415,9 +415,9 @@ class Page:
 
 
 def drop_hold(entry: Entry, id: str, committed: bool) -> None:
-    """A hold is over. Unless it was committed, the states behind it were those with it."""
+    """A hold is over. A commit has stated what the others need; of other ends it follows."""
     if not committed and id in entry.holds:
-        entry.held = entry.held[: entry.holds.index(id)]
+        entry.held = without_hold(entry.held, entry.holds.index(id))
     entry.holds = tuple([each for each in entry.holds if each != id])
 
 

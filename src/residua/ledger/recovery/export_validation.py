@@ -19,12 +19,12 @@ from typing import Any
 
 from residua import checks
 from residua.errors import BrokenRecord, ResiduaError, StoreUnavailable
-from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry, state_of
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.domain.rules import Standing
-from residua.ledger.operations.requests import holds_after, tables_of
+from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in
+from residua.ledger.operations.requests import stated_holds, tables_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.mechanisms.relations import RELATIONS
 from residua.records import LEAST_WINDOW, Record, canonical, state_after
@@ -94,32 +94,46 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
         raise wrong(record, f"holds must have {least} to {most} states of open holds, got {stated}")
     if not body["admitted"]:
         return True
-    stays = [entry.held[at] for at, id in enumerate(entry.holds) if _is_stated(entry, at, id, body)]
-    states = _states_after_holds(entry, body["after"], open_)
-    entry.held = states or ()
-    if states is None or list(states[: most - stated]) != stays[: most - stated]:
+    ends = record.type == "commit" and body["hold"]
+    stays: tuple[Any, ...] = entry.held
+    if ends in entry.holds:
+        at = entry.holds.index(ends)
+        stays = stays[:at] + stays[at + 1 :]
+    stays = stays[: most - stated]
+    needed = _worked_out(entry, body, open_, stays)
+    entry.held = needed or ()
+    if needed is None or needed[: most - stated] != stays:
         return False
     text = canonical(body["after"])
-    return canonical(body["holds"]) == holds_after(page, entry, text, states[most - stated :])
+    return canonical(body["holds"]) == stated_holds(page, entry, text, needed[most - stated :])
 
 
-def _is_stated(entry: Entry, at: int, id: str, body: Any) -> bool:
-    """Whether it is known what was stated last of an open hold that is not ended here."""
-    return at < len(entry.held) and id != body.get("hold")
+def _worked_out(
+    entry: Entry, body: Any, open_: Sequence[Asked], stays: tuple[Any, ...]
+) -> Held | None:
+    """What each open hold needs, in the way that the record says; None where one is refused here.
 
-
-def _states_after_holds(
-    entry: Entry, after: Any, open_: Sequence[Asked]
-) -> tuple[State, ...] | None:
-    """The states after each open hold; None where one is refused here."""
-    text = canonical(after)
+    `stays` is what was stated before of those that this record does not mention.
+    """
     try:
-        state = state_of(entry.filter_text, text)
-        return rules.fold(
-            Standing(entry.filter, state, (), entry.relation, entry.unit), state, open_
-        )
+        state = state_of(entry.filter_text, canonical(body["after"]))
+        standing = Standing(entry.filter, state, tuple(open_), entry.relation, entry.unit)
+        place = _component(body["holds"], stays)
+        if place is None:
+            return rules.fold(standing, state, open_)
+        for part in entry.filter.additive_parts(state):
+            if part.place == place[0]:
+                return set_aside_in(part, open_, entry.relation)
     except ResiduaError:
-        return None
+        pass
+    return None
+
+
+def _component(stated: Sequence[Any], stays: tuple[Any, ...]) -> tuple[int | None] | None:
+    """The place of the component in which amounts are set aside; None where states are stated."""
+    if stated:
+        return (stated[0].get("component"),) if "takes" in stated[0] else None
+    return (stays[0].place,) if stays and isinstance(stays[0], SetAside) else None
 
 
 def _first(entry: Entry) -> str:

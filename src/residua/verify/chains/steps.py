@@ -2,6 +2,7 @@
 
 A step is the first state of a budget or of a window, or a spend, hold or commit that was admitted.
 It is proven if its own move is sound and the holds that are open after it still fit (`holds.py`).
+What a hold sets aside is proven once, and their sum at each record.
 
 A step is proven from the state before it. A step after a refuted one is therefore not proven,
 however right it is in itself: it is undecided until a new window begins from the start.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -19,10 +21,10 @@ from typing import Any, NamedTuple
 from residua.records import Record, canonical, digest
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, limit_work
 from residua.verify.chains.chain import ASKING, Chain
-from residua.verify.chains.holds import Following, Holds
+from residua.verify.chains.holds import Following, Holds, Sum
 from residua.verify.descriptions.configurations import UNREADABLE
 from residua.verify.descriptions.mechanisms import StepQuery
-from residua.verify.proofs.filters import prove_first, prove_step
+from residua.verify.proofs.filters import prove_first, prove_room, prove_set_aside, prove_step
 from residua.verify.proofs.partitions import Part
 from residua.verify.proofs.verdict import Proof, all_of, proven, undecided
 from residua.verify.report import Step
@@ -54,8 +56,18 @@ class Task:
             return proof
         if proof.verdict == "proven":
             return proven("the open holds fit")
-        word = "does not fit" if proof.verdict == "refuted" else "is not known to fit"
-        return Proof(proof.verdict, f"the open hold {self.hold!r} {word}: {proof.reason}")
+        what, do = f"hold {self.hold!r}", "does"
+        if self.total is not None:
+            what, do = "holds", "do"
+        word = f"{do} not fit" if proof.verdict == "refuted" else "cannot be shown to fit"
+        return Proof(proof.verdict, f"the open {what} {word}: {proof.reason}")
+
+    component: Any = None
+    """The component of a union in which holds set amounts aside."""
+    takes: tuple[Any, ...] | None = None
+    """What an open hold sets aside, of which is asked whether it suffices."""
+    total: tuple[Fraction, ...] | None = None
+    """What all open holds set aside, of which is asked whether it is left."""
 
     @property
     def starts(self) -> bool:
@@ -83,6 +95,11 @@ class Task:
         return found, min(share.seconds, limit)
 
     def _proof(self) -> Proof:
+        if self.takes is not None:
+            own = self.component, self.takes
+            return prove_set_aside(self.config, self.after, *own, self.asked)
+        if self.total is not None:
+            return prove_room(self.config, self.after, self.component, self.total)
         if self.before is None:
             first = prove_first(self.config, self.after, self.asked.after)
             return first if self.part is None else all_of([first, self.part.prove(self.config)])
@@ -125,8 +142,13 @@ def tasks_of(
             where = part if record.type == "create" else None
             yield _task(chain, record, config, (before, after), body, (known, tables), where)
         # Each open hold, as if it were committed after those that were made before it.
+        following = _following(chain, record, holds)
+        if isinstance(following, Sum):
+            if new:
+                yield from _sum_tasks(record, config, after, following)
+            continue
         before, known = after, tables
-        for hold, after, named, stated in _following(chain, record, holds):
+        for hold, after, named, stated in following:
             if stated and named is not None and named == tables.names:
                 chain.wrong(record.seq, "holds names tables that the committed state has")
             if stated:
@@ -138,6 +160,27 @@ def tasks_of(
                 made = _task(chain, record, config, states, asked, (known, then), None)
                 yield replace(made, hold=str(asked["hold"]))
             before, known = after, then
+
+
+def _sum_tasks(record: Record, config: Any, after: Any, holds: Sum) -> Iterator[Task]:
+    """That what holds set aside suffices for each that is stated, and is left for all of them."""
+    filters = after.get("filters") if isinstance(after, Mapping) else None
+    budget, seq, place = record.budget, record.seq, holds.component
+    none = StepQuery(None, None, {}, {})
+    for hold, _, takes in holds.stated:
+        asked = StepQuery(hold.body.get("mechanism"), hold.body.get("relation"), {}, {})
+        shown = [config, filters, place, list(takes), asked.mechanism, asked.relation]
+        key = digest(canonical(["suffices", *shown]))
+        yield Task(
+            budget, seq, key, config, after, after, asked,
+            hold=str(hold.body["hold"]), component=place, takes=takes,
+        )  # fmt: skip
+    total = [str(each) for each in holds.total]
+    key = digest(canonical(["room", config, after, place, total]))
+    yield Task(
+        budget, seq, key, config, after, after, none,
+        hold="", component=place, total=holds.total,
+    )  # fmt: skip
 
 
 def _task(
@@ -159,7 +202,7 @@ def _task(
     return Task(chain.name, record.seq, key, config, before, after, asked, missing, part)
 
 
-def _following(chain: Chain, record: Record, holds: Holds) -> list[Following]:
+def _following(chain: Chain, record: Record, holds: Holds) -> list[Following] | Sum:
     """A record's statement on the open holds; a form that no ledger writes is a problem."""
     try:
         return holds.after(record)

@@ -68,6 +68,56 @@ def prove_step(config: Any, before: Any, after: Any, query: StepQuery) -> Proof:
     return _guarded(config, [before, after], check)
 
 
+_FIXED_COSTS = ("pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp")
+"""Kinds whose steps are proven from what they take, whatever is left."""
+
+
+def prove_set_aside(
+    config: Any, state: Any, place: Any, takes: tuple[Any, ...], query: StepQuery
+) -> Proof:
+    """Whether these amounts suffice for a query, in a filter or a component, whatever is left."""
+    found = _additive_part(config, state, place)
+    if isinstance(found, Proof):
+        return found
+    component, part = found
+    before = {"kind": component["kind"], "of": part.get("of"), "left": list(takes)}
+    return prove_step(component, before, {**before, "left": ["0"] * len(takes)}, query)
+
+
+def prove_room(config: Any, state: Any, place: Any, total: tuple[Fraction, ...]) -> Proof:
+    """Whether so much is left in a state, in a filter or a component."""
+    found = _additive_part(config, state, place)
+    if isinstance(found, Proof):
+        return found
+    try:
+        left = amounts(found[1], len(total))
+    except Unreadable as error:
+        return refuted(str(error))
+    for one, taken in zip(left, total, strict=True):
+        if taken > one:
+            what = f"{float(taken):.9g} is set aside"
+            return refuted(f"{what}, and {float(one):.9g} is left")
+    return proven("what is set aside is left")
+
+
+def _additive_part(config: Any, state: Any, place: Any) -> tuple[Config, State] | Proof:
+    """The filter in which amounts are set aside, and its state; why there is none, otherwise."""
+    wrong = misconfigured(config) or belongs(config, state)
+    if wrong:
+        return refuted(wrong)
+    component, part = config, state
+    if place is not None:
+        filters = {"union": config, "auto": state}.get(config["kind"], {}).get("filters", [])
+        if type(place) is not int or not 0 <= place < len(filters):
+            return refuted(f"component must be a place in a union, got {place!r:.60}")
+        component, part = filters[place], state["parts"][place]
+    if part is None:
+        return refuted(f"component {place} is stopped")
+    if component["kind"] not in _FIXED_COSTS:
+        return undecided(f"costs under {component['kind']} are not known to add up")
+    return component, part
+
+
 def _unprovable(config: Config, before: State, after: State, query: StepQuery) -> str | None:
     """Why a ledger rejects a query, if it does."""
     if config["kind"] == "renyi_commit" and before["to"] is not None:
