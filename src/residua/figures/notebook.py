@@ -139,7 +139,6 @@ def pld_html(pld: Pld) -> str:
 
 def filter_html(filter: Filter) -> str:
     """What a filter keeps and what is left, with the curve of the guarantee."""
-
     left = getattr(filter.remaining, "pld", filter.remaining)
     admitted = sum(decision.admitted for decision in filter.history)
     rows = _properties(
