@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
+from residua import sized_cache
 from residua.service.api.routes.asking import query_of
 from residua.service.pool import NotHere, not_here
 
@@ -19,13 +20,17 @@ MEGABYTE = 1024 * 1024
 
 
 def long_query(n: int) -> dict[str, object]:
-    """A query of about 100 kB that no other test asks: its objects take ten times as much."""
-    parts = [{"kind": "gaussian", "sigma": 7.0 + n + i / 4096} for i in range(2000)]
+    """A query of about 15 kB that no other test asks: its objects take ten times as much."""
+    parts = [{"kind": "gaussian", "sigma": 7.0 + n + i / 4096} for i in range(300)]
     return {"kind": "composed", "mechanisms": parts}
 
 
-def test_long_queries_do_not_stay(tmp_path: Path) -> None:
-    """An analyst who may check sends as many as there are; each took a megabyte before."""
+def test_long_queries_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An analyst who may check sends as many as there are.
+
+    Caches that counted entries kept two megabytes of each of the longest, and thousands of them.
+    """
+    monkeypatch.setattr(sized_cache, "MOST_CHARACTERS", 200_000)
     with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
         ledger.create_budget("b", rz.BasicFilter(1.0, 1e-6))
         reading = ledger.with_compute(not_here)
@@ -39,8 +44,21 @@ def test_long_queries_do_not_stay(tmp_path: Path) -> None:
 
         tracemalloc.start()
         try:
-            warm = ask(0, 25)
-            grown = ask(25, 75) - warm
+            warm = ask(0, 15)
+            grown = ask(15, 55) - warm
         finally:
             tracemalloc.stop()
-    assert grown < 5 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB of 50 queries are kept"
+    assert grown < 2 * MEGABYTE, f"{grown / MEGABYTE:.1f} MB of 40 queries are kept"
+
+
+def test_a_decision_elsewhere_leaves_no_description_behind(tmp_path: Path) -> None:
+    """How long decisions took is kept by short texts, however long the queries are."""
+    with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        parts = [{"kind": "pure_dp", "eps": 1e-6 + i / 1e9} for i in range(250)]
+        query = query_of({"kind": "composed", "mechanisms": parts})
+        ledger.with_compute(lambda do, *arguments: do(*arguments)).check("b", query)
+        early = ledger._gate._early
+        kept = [text for _, text in early._took]
+        kept += [text for _, text, _ in early.rulings._known]
+        assert len(query.text) > 5_000 and kept and max(map(len, kept)) < 100
