@@ -40,7 +40,7 @@ class NotHere(Exception):
     """Something may take long, and must be computed by a worker."""
 
 
-def not_here(do: Callable[..., T], *arguments: Any) -> NoReturn:
+def not_here(_do: Callable[..., T], *_arguments: Any) -> NoReturn:
     """For whom nothing may be computed that may take long."""
     raise NotHere
 

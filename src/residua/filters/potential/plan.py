@@ -60,8 +60,10 @@ _NOT_COVERED = "is not covered by what is left of the plan"
 
 @dataclass(frozen=True)
 class Planned(State):
-    """How many of each mechanism on the plan are left, in the order of their first appearance,
-    and what is left of the variance of its Gaussians."""
+    """How many of each mechanism on the plan are left, and how much variance of its Gaussians.
+
+    The mechanisms are in the order of their first appearance.
+    """
 
     left: tuple[int, ...]
     variance: Fraction
@@ -328,8 +330,8 @@ class PlanFilter(Filter):
 def _normal(given: tuple[Query, ...]) -> tuple[Query, ...]:
     """A plan in the form in which it is written: equal neighbours are one repeated query."""
     runs: list[tuple[Query, int]] = []
-    for query in map(mechanism_if_known, given):
-        count = 1
+    for each in map(mechanism_if_known, given):
+        query, count = each, 1
         while isinstance(query, SelfComposed):
             count, query = count * query.count, query.mechanism
         runs.append((query, count))
@@ -381,8 +383,8 @@ class _Layout(NamedTuple):
 def _layout(plan: tuple[Query, ...]) -> _Layout:
     kinds: dict[Query, Pld] = {}
     entries: list[tuple[Counter[Query], Pld, int]] = []
-    for query in plan:
-        repeat = 1
+    for planned in plan:
+        query, repeat = planned, 1
         if isinstance(query, SelfComposed):
             repeat, query = query.count, query.mechanism
         parts = leaves(query) if isinstance(query, Mechanism) else _factors(query)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from itertools import count
 
 POINTS = (
     "begun",
@@ -24,19 +25,17 @@ POINTS = (
 
 
 def _configured_fault() -> tuple[str, int] | None:
-    name, _, count = os.environ.get("RESIDUA_FAULT", "").partition(":")
-    return (name, int(count or "1")) if name else None
+    name, _, times = os.environ.get("RESIDUA_FAULT", "").partition(":")
+    return (name, int(times or "1")) if name else None
 
 
 _FAULT = _configured_fault()
-_passed = 0
+_PASSES = count(1)
 
 
 def point(name: str) -> None:
     """Pass a point; perhaps never to return."""
     if _FAULT is None or _FAULT[0] != name:
         return
-    global _passed
-    _passed += 1
-    if _passed == _FAULT[1]:
+    if next(_PASSES) == _FAULT[1]:
         os.kill(os.getpid(), signal.SIGKILL)

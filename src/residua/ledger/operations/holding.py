@@ -59,7 +59,7 @@ class Reserve(Asking):
             )
         )  # fmt: skip
         standings = standings_now(page, self.asked, self.budgets, self.one, entries, rules.holds)
-        page.set_held(self.principal, self.under, held_now(page, entries))
+        page.set_held(self.principal, self.under, held_now(entries))
         return replace(done, standings=standings)
 
 
@@ -103,7 +103,7 @@ class Commit(Request):
         if not done.record.admitted:
             return done
         page.end_hold(row, "committed", None)
-        held = held_now(page, entries)
+        held = held_now(entries)
         row.ended_by = committed_at(done.budgets, held)
         page.set_held(asking.principal, asking.under, held)
         standings = standings_now(page, asking.asked, asking.budgets, asking.one, entries)

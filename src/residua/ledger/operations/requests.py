@@ -261,7 +261,7 @@ def hashes_of(page: Page, content: Mapping[str, bytes]) -> Mapping[str, str] | C
     return hashes
 
 
-def held_now(page: Page, entries: Sequence[Entry]) -> str | None:
+def held_now(entries: Sequence[Entry]) -> str | None:
     """The open holds of these, to remember what was left."""
     held = {entry.name: list(entry.holds) for entry in entries if entry.holds}
     return canonical(held) if held else None

@@ -133,7 +133,7 @@ def settled(
     first = made[asking.budgets[0]]
     # The first of the group, as `derive` finds it.
     place = next(iter(made.values()))
-    row = KeyRow(request, place.budget, place.seq, held_now(page, entries))
+    row = KeyRow(request, place.budget, place.seq, held_now(entries))
     page.add_key(asking.principal, asking.under, row)
     return Done(
         first,
