@@ -7,6 +7,7 @@ import inspect
 import math
 import pickle
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -451,6 +452,25 @@ def test_extreme_parameters_work_or_say_why(value):
                 bounds = L.delta_bounds(t)
                 assert bounds.hi <= 1
                 assert oracles.agrees(bounds, truth(mp.exp(t)))
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 10**400), Fraction(-1, 10**400)])
+def test_numbers_that_round_to_zero(value):
+    """What is charged as 0 must be 0."""
+    for build in (rz.pure_dp, rz.PureDp, rz.PureFilter):
+        with pytest.raises(ArgumentError, match="eps must be 0 or large enough for a float"):
+            build(value)
+
+
+@pytest.mark.parametrize("text", ["1e-400", "-1e-400", "0." + "0" * 400 + "1", "0.5E-999"])
+def test_numbers_in_json_that_round_to_zero(text):
+    with pytest.raises(ArgumentError, match="must be 0 or large enough for a float, got '"):
+        rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}')
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "0e5", "0.000E-999", "0e-400"])
+def test_zeros_in_json(text):
+    assert rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}').eps == 0.0
 
 
 @pytest.mark.parametrize("value", EXTREME)

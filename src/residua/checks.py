@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers as abstract_numbers
+import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from types import UnionType
@@ -71,6 +72,15 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     except OverflowError:
         raise ArgumentError(f"{name} must be {expected}, got {shown(value)}") from None
     require(number == number, name, expected, value)
+    require(number != 0.0 or value == 0, name, "0 or large enough for a float", value)
+    return number
+
+
+def parsed_float(name: str, text: str) -> float:
+    """The number that a text spells, which must not round to 0 unless it is 0."""
+    number = float(text)
+    zero = number != 0.0 or not re.search("[1-9]", re.split("[eE]", text)[0])
+    require(zero, name, "0 or large enough for a float", text)
     return number
 
 

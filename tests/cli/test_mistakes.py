@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from cli.running import refusal, run
+from cli.running import refusal, run, run_json
 from residua.cli.app import EXIT_CODES
 from residua.mechanisms import KINDS
 from service.running import serving
@@ -44,6 +44,28 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nearest_names(arguments: tuple[str, ...], meant: str) -> None:
     run("init")
     assert f"id you mean {meant}?" in refusal(*arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("budget", "create", "b", "--eps", "1e-400"),
+        ("budget", "create", "b", "--eps", "1", "--delta", "1e-400"),
+        ("budget", "create", "b", "--filter", "pure eps=1e-400"),
+        ("spend", "web", "--eps", "1e-400"),
+        ("describe", "--pure-dp", "eps=1e-400"),
+    ],
+)
+def test_numbers_that_round_to_zero(arguments: tuple[str, ...]) -> None:
+    run("init")
+    run("budget", "create", "web", "--eps", "1")
+    assert "must be 0 or large enough for a float, got '1e-400'" in refusal(*arguments)
+
+
+def test_a_delta_of_zero_is_a_pure_budget() -> None:
+    run("init")
+    run("budget", "create", "web", "--eps", "1", "--delta", "0")
+    assert run_json("budget", "show", "web")["filter"]["kind"] == "pure"
 
 
 def test_a_name_that_is_like_none_is_not_guessed_at() -> None:

@@ -152,8 +152,12 @@ def _value(name: str, text: str) -> Any:
         return [_value(name, item.strip()) for item in text.split(";") if item.strip()]
     if re.fullmatch(r"-?\d{1,300}", text):
         return int(text)
+    from residua.checks import parsed_float
+
     try:
-        return float(text) if "_" not in text else text
+        return parsed_float(name, text) if "_" not in text else text
+    except ArgumentError:
+        raise
     except ValueError:
         return text
 
@@ -218,7 +222,7 @@ def chosen_filter(given: str | None, eps: float | None, delta: float | None, wha
         return parse_filter(given)
     if eps is None and delta is None:
         raise ArgumentError(f"{what}, got none")
-    if eps is not None and delta is None:
+    if eps is not None and not delta:
         from residua.filters.additive.basic import PureFilter
 
         return PureFilter(eps)

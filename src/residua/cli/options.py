@@ -16,6 +16,20 @@ from typer.core import TyperCommand
 from residua.cli.descriptions import flag, parse_list
 from residua.errors import ArgumentError, ArgumentTypeError
 
+
+def parse_amount(text: str) -> float:
+    """A number that is not silently rounded to 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+    if number == 0.0:
+        from residua.checks import parsed_float
+
+        parsed_float("the number", text)
+    return number
+
+
 Queries = Annotated[
     list[str],
     typer.Argument(metavar="QUERY", help="Queries as JSON or by flags; several are composed."),
@@ -30,8 +44,13 @@ QueryWorkload = Annotated[
 Accuracy = Annotated[
     float, typer.Option(help="Accuracy for queries with continuous losses, in eps.")
 ]
-Eps = Annotated[float | None, typer.Option(help="The eps of the budget.")]
-Delta = Annotated[float | None, typer.Option(help="The delta of the budget.")]
+Eps = Annotated[
+    float | None, typer.Option(parser=parse_amount, metavar="FLOAT", help="The eps of the budget.")
+]
+Delta = Annotated[
+    float | None,
+    typer.Option(parser=parse_amount, metavar="FLOAT", help="The delta of the budget."),
+]
 Budget = Annotated[str, typer.Argument(metavar="BUDGET", help="The name of the budget.")]
 Relation = Annotated[
     str | None,

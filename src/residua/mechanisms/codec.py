@@ -11,7 +11,7 @@ import dataclasses
 import json
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from residua import checks
@@ -139,7 +139,12 @@ def _decoder(name: str) -> json.JSONDecoder:
         checks.require(len(text) < LONGEST_INTEGER, name, "made of numbers of ordinary size", text)
         return int(text)
 
-    return json.JSONDecoder(object_pairs_hook=once, parse_constant=constant, parse_int=whole)
+    return json.JSONDecoder(
+        object_pairs_hook=once,
+        parse_float=partial(checks.parsed_float, name),
+        parse_constant=constant,
+        parse_int=whole,
+    )
 
 
 def check_size(name: str, given: Any) -> None:

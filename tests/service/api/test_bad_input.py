@@ -37,6 +37,7 @@ SPEND = '{"mechanism": {"kind": "laplace", "scale": 4.0}, "key": %s}'
         ('{"mechanism": {"kind": "laplace", "scale": -Infinity}}', 400, "got -Infinity"),
         ('{"mechanism": {"kind": "laplace", "scale": 4}, "ttl": NaN}', 400, "got NaN"),
         ("NaN", 400, "got NaN"),
+        ('{"mechanism": {"kind": "pure_dp", "eps": 1e-400}}', 400, "large enough for a float"),
         ('{"mechanism": {"kind": "laplace", "scale": 1e999}}', 422, "scale must be positive"),
         ('{"mechanism": {"kind": "laplace", "scale": -1}}', 422, "scale must be positive"),
         ('{"mechanism": {"kind": "laplace", "scale": "4"}}', 422, "scale must be a number"),
