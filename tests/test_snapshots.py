@@ -18,7 +18,6 @@ from enum import Enum
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from types import FunctionType
 from typing import Any
 
 import pytest
@@ -38,7 +37,6 @@ WIDEST, RELATIVE, ABSOLUTE = 10.0, 1e-12, 1e-15
 next to points, a share of the number and a tiny amount."""
 
 Property = property | cached_property | remembered_property
-Method = FunctionType | classmethod | staticmethod
 Read = Callable[[], Interval]
 
 
@@ -51,6 +49,11 @@ def parameters(function: Any) -> str:
         return "?"
     plain = [each.replace(annotation=empty) for each in signature.parameters.values()]
     return str(signature.replace(parameters=plain, return_annotation=inspect.Signature.empty))
+
+
+def is_method(cls: type, name: str) -> bool:
+    """Whether a member is called, whatever kind of descriptor makes it."""
+    return callable(member := getattr(cls, name)) and not inspect.isclass(member)
 
 
 def described(value: Any) -> Any:
@@ -67,7 +70,7 @@ def described(value: Any) -> Any:
         members = {
             name: "property" if isinstance(member, Property) else parameters(getattr(value, name))
             for name, member in sorted(own.items())
-            if not name.startswith("_") and isinstance(member, Property | Method)
+            if not name.startswith("_") and (isinstance(member, Property) or is_method(value, name))
         }
         made = "exception" if issubclass(value, BaseException) else parameters(value)
         return {"class": made, "members": members}

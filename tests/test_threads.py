@@ -73,7 +73,7 @@ RESOURCES = {
     ("individual/engines/duckdb.py", "_REGISTER"): "the lock around the locks of files",
     (
         "ledger/operations/faults.py",
-        "_passed",
+        "_PASSES",
     ): "counts the points at which a test kills the process",
     ("service/pages/html.py", "_templates"): "filled while the module is imported",
     (

@@ -40,7 +40,7 @@ def test_answers_come_in_order() -> None:
 
 
 def test_what_is_printed_in_a_worker_is_no_answer(capfd: pytest.CaptureFixture[str]) -> None:
-    assert list(spread(print, ["one", "two"], 2)) == [None, None]
+    assert list(spread(print, ["one ", "two "], 2)) == [None, None]
     assert sorted(capfd.readouterr().err.split()) == ["one", "two"]
 
 

@@ -99,9 +99,7 @@ class Filter(ABC):
 
         What takes more work than the limit (`residua.work_limit`) is refused.
         """
-        return self._decide_within(
-            self.own(state), self._check_query(query), checked_relation(relation)
-        )
+        return self._decide_within(state, self._check_query(query), checked_relation(relation))
 
     def _decide_within(
         self, state: Any, query: Query, relation: str | None, most: int = OPERATIONS
@@ -109,7 +107,7 @@ class Filter(ABC):
         """`_decide`, which refuses what takes more than so many operations."""
         try:
             with limited("it", most) as budget:
-                found = self._decide(state, query, relation)
+                found = self._decide(self.own(state), query, relation)
         except TooExpensive as error:
             if error.budget is not budget:
                 raise

@@ -35,6 +35,8 @@ from residua.ledger.storage.store import (
 
 DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
+_SCHEMA_LOCK = 0x72657369
+"""The advisory lock under which tables are made."""
 _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
 _FORGOTTEN = "26000"
@@ -176,7 +178,7 @@ class PostgresStore(Store):
         connection.exec_driver_sql("SET TRANSACTION READ ONLY")
 
     def lock_schema(self, connection: Connection) -> None:
-        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({0x72657369})"))
+        connection.execute(text(f"SELECT {DURABLE}, pg_advisory_xact_lock({_SCHEMA_LOCK})"))
 
     def locking(self, names: Sequence[str]) -> list[Question]:
         return [(_LOCK, {"names": listed(names)})] if names else []
