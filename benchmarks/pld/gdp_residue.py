@@ -48,7 +48,6 @@ def cold(mu: float, query: rz.Pld) -> rz.Interval | None:
 
 def _forget() -> None:
     gdp_residue.cost_bounds.cache_clear()
-    gdp_residue._remembered.cache_clear()
 
 
 def run(repeats: int) -> list[Row]:

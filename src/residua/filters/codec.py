@@ -13,7 +13,8 @@ import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from importlib import import_module
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
@@ -127,9 +128,12 @@ def state_from_json(filter: Filter, given: Any) -> State:
 
 def state_like(first: State, fields: Mapping[str, Any]) -> State:
     """A state read field by field as the types that the first state has in their places."""
-    return type(first)(
-        **{name: _like(name, getattr(first, name), value) for name, value in fields.items()}
-    )
+    hints = get_type_hints(type(first))
+    read: dict[str, Any] = {}
+    for name, value in fields.items():
+        is_null = value is None and NoneType in get_args(hints[name])
+        read[name] = None if is_null else _like(name, getattr(first, name), value)
+    return type(first)(**read)
 
 
 def plain_states(filters: Sequence[Filter], states: Sequence[State | None]) -> list[Any]:

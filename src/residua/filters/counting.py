@@ -18,9 +18,11 @@ A component that admits every query stays live, so the union admits at least as 
 
 and from a bracket `[a, b]` around what is left one jumps to the bracket `[a', b - k c(b)]` with any
 `a'` such that `k c(a') (1 + slack) <= a - a'`. A round of several queries is one request: each
-`s - c(s)` moves two states further apart, and so do their compositions. Jumps are as wide as keeps
-the bracket within `share` of a request at the end; towards the end, where the cost moves, they are
-single requests. The count is certain as soon as both ends of the bracket agree on it.
+`s - c(s)` moves two states further apart, and so do their compositions. Either end of the bracket
+is followed for itself, and a jump takes a fixed part of what is left; towards the end, where the
+cost moves, jumps are single requests. That is as many jumps as the count has digits, about, and
+what they are off by is about as many requests as a part is of the whole, for each. The count is
+certain as soon as both ends agree on it.
 """
 
 from __future__ import annotations
@@ -51,10 +53,8 @@ PATIENCE = OPERATIONS // 2
 
 SLACK = 1e-9
 """How far a charge may be above the exact cost, relatively, for what is counted in jumps."""
-_SHARES = (0.5, 0.05, 0.005)
-"""How wide the bracket of a count may be at the end, in requests: accurate ones take longer."""
 _PARTS = (1 / 4, 1 / 32, 1 / 256)
-"""How much of what is left a jump takes where it is only asked whether so many are admitted."""
+"""How much of what is left a jump takes, in turn until the count is certain."""
 _ENOUGH = 10**5
 """With so many requests the last of these is not needed to tell the noise to six digits."""
 _ULPS = 2.0**-50
@@ -220,10 +220,12 @@ def decreasing_count(
     """
     narrow = [_narrow(cost, slack) for cost in costs]
     try:
-        for share in _SHARES:
-            found = _count_in_jumps(float(left), narrow, most, slack, share)
-            if found is not None:
-                return found
+        for part in _PARTS:
+            least, largest = (
+                _follow(float(left), narrow, most, slack, part, upper) for upper in (False, True)
+            )
+            if least == largest:
+                return least
     except WideError:
         return None
     return None
@@ -234,69 +236,56 @@ def at_least(
 ) -> bool | None:
     """Whether `n` requests of a repeating list are admitted; None where that is left open.
 
-    Either end of the bracket is followed for itself, and a jump takes a fixed part of what is left:
-    as many jumps as `n` has digits, about, and what they are off by is about as many requests
-    as a part is of the whole, for each. Raises `WideError` where bounds of a cost are seen to be
-    further apart than `slack`.
+    Raises `WideError` where bounds of a cost are seen to be further apart than `slack`.
     """
     narrow = [_narrow(cost, slack) for cost in costs]
     for part in _PARTS[: 2 if n >= _ENOUGH else 3]:
-        if _reaches(float(left), narrow, n, slack, part):
+        if _follow(float(left), narrow, n, slack, part, upper=False) == n:
             return True
-        if not _may_reach(float(left), narrow, n, part):
+        if _follow(float(left), narrow, n, slack, part, upper=True) < n:
             return False
     return None
 
 
-def _reaches(left: float, costs: Sequence[_Bounds], n: int, slack: float, part: float) -> bool:
-    """Whether the lower end is admitted so often."""
-    low, done = _down(left), 0
-    while done < n:
-        turned = _turned(costs, done)
-        # No state on the way is below `(1 - part) low`, where a round takes the most.
-        taken = _most((1.0 - part) * low, turned, slack)
-        if taken is not None:
-            rounds = _rounds(part * low * (1.0 - _ULPS), taken, (n - done) // len(costs))
-            if rounds > 1:
-                low = _down(low - rounds * taken * (1.0 + _ULPS))
-                done += rounds * len(costs)
-                continue
-        below = turned[0](low)
-        if below is None:
-            return False
-        low = _down(low - below[1] * (1.0 + slack))
-        done += 1
-    return True
+def _follow(
+    left: float, costs: Sequence[_Bounds], most: int, slack: float, part: float, upper: bool
+) -> int:
+    """How many requests one end of the bracket is admitted, from a bound of what is left."""
+    away = math.inf if upper else -math.inf
+    outwards = 1.0 - _ULPS if upper else 1.0 + _ULPS
 
+    def charge(bounds: tuple[float, float]) -> float:
+        return bounds[0] if upper else bounds[1] * (1.0 + slack)
 
-def _may_reach(left: float, costs: Sequence[_Bounds], n: int, part: float) -> bool:
-    """Whether the upper end is."""
-    high, done = _up(left), 0
-    while done < n:
-        turned = _turned(costs, done)
-        least = _least(high, turned)
-        if least is not None:
-            rounds = _rounds(part * high, least, (n - done) // len(costs))
-            if rounds > 1:
-                high = _up(high - rounds * least * (1.0 - _ULPS))
-                done += rounds * len(costs)
-                continue
-        above = turned[0](high)
-        if above is None:
-            return False
-        high = _up(high - above[0])
-        done += 1
-    return True
+    def charge_of_round(state: float, turned: Sequence[_Bounds]) -> float | None:
+        total = 0.0
+        for cost in turned:
+            bounds = cost(state)
+            if bounds is None:
+                return None
+            state = math.nextafter(state - charge(bounds), away)
+            total += charge(bounds)
+        return total * outwards ** len(turned)
 
-
-def _turned(costs: Sequence[_Bounds], done: int) -> tuple[_Bounds, ...]:
-    """The costs, from the one that comes next."""
-    place = done % len(costs)
-    return (*costs[place:], *costs[:place])
-
-
-def _rounds(share: float, each: float, most: int) -> int:
-    return most if each * most <= share else int(share / each)
+    state, done = math.nextafter(left, away), 0
+    while done < most:
+        place = done % len(costs)
+        turned = (*costs[place:], *costs[:place])
+        # On the way no state is above this one or below `1 - part` of it, where a round takes the
+        # least and the most.
+        taken = charge_of_round(state if upper else (1.0 - part) * state, turned)
+        rounds = (most - done) // len(costs)
+        if taken:
+            rounds = int(min(rounds, part * state * (1.0 - _ULPS) / taken))
+        if taken is not None and rounds > 1:
+            state = math.nextafter(state - rounds * taken * outwards, away)
+            done += rounds * len(costs)
+            continue
+        bounds = turned[0](state)
+        if bounds is None:
+            return done
+        state, done = math.nextafter(state - charge(bounds), away), done + 1
+    return done
 
 
 class WideError(Exception):
@@ -316,73 +305,3 @@ def _narrow(cost: DecreasingCost, slack: float) -> _Bounds:
         return low, high
 
     return checked
-
-
-def _count_in_jumps(
-    left: float, costs: Sequence[_Bounds], most: int, slack: float, share: float
-) -> int | None:
-    low, high = _down(left), _up(left)
-    first = _least(high, costs)
-    width = share * first / left if first else 0.0
-    done, jump = 0, 1.0
-    while done < most:
-        turned = _turned(costs, done)
-        rounds = min(int(jump), (most - done) // len(costs))
-        least = _least(high, turned) if rounds else None
-        if least is not None:
-            # How far it may be: every round takes a little more than the first.
-            at = _down(low - rounds * least * (1.0 + width + 4.0 * slack))
-            taken = _most(at, turned, slack)
-            if taken is not None and rounds * taken * (1.0 + _ULPS) <= low - at:
-                grown = taken / least - 1.0 - 4.0 * slack if least else 0.0
-                low = _down(low - rounds * taken * (1.0 + _ULPS))
-                high = _up(high - rounds * least * (1.0 - _ULPS))
-                done += rounds * len(costs)
-                jump = rounds * (0.8 * width / grown if grown > 0.1 * width else 8.0) + 1.0
-                continue
-        if jump >= 2.0:
-            jump = jump / 4.0
-            continue
-        above, below = turned[0](high), turned[0](low)
-        if above is None:
-            return done
-        if below is None:
-            return None
-        low = _down(low - below[1] * (1.0 + slack))
-        high = _up(high - above[0])
-        if low < 0.0:
-            return None
-        done += 1
-        jump = 1.0 if len(costs) > 1 else 0.0
-    return most
-
-
-def _least(high: float, costs: Sequence[_Bounds]) -> float | None:
-    """The least cost of a round, from `high` or less; None if it is not admitted from there."""
-    state, taken = high, 0.0
-    for cost in costs:
-        bounds = cost(state)
-        if bounds is None:
-            return None
-        state, taken = _up(state - bounds[0]), taken + bounds[0]
-    return taken * (1.0 - len(costs) * _ULPS)
-
-
-def _most(low: float, costs: Sequence[_Bounds], slack: float) -> float | None:
-    """The greatest cost of a round, from `low` or more; None if it is not admitted from there."""
-    state, taken = low, 0.0
-    for cost in costs:
-        bounds = cost(state)
-        if bounds is None:
-            return None
-        most = bounds[1] * (1.0 + slack)
-        state, taken = _down(state - most), taken + most
-    return taken * (1.0 + len(costs) * _ULPS)
-
-
-def _down(x: float) -> float:
-    return math.nextafter(x, -math.inf)
-
-
-def _up(x: float) -> float:
-    return math.nextafter(x, math.inf)

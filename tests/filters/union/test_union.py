@@ -292,6 +292,16 @@ def _spent() -> rz.Filter:
             "given: no component states one, got gdp and zcdp",
         ),
         ([rz.BasicFilter(1.0, 0.6), rz.BasicFilter(1.0, 0.6)], None, "add up to less than 1"),
+        (
+            [rz.GdpFilter(9.0), rz.GdpFilter(9.0)],
+            0.1,
+            r"add up to less than 1 at eps 0.1, got 1.99\d* in total \(gdp 0.99\d*, gdp 0.99\d*\)",
+        ),
+        (
+            [rz.GdpFilter(4.0), rz.ZcdpFilter(8.0)],
+            0.1,
+            r"less than 1 at eps 0.1, got 1.\d* in total",
+        ),
         ([Unknown(1.0)], None, "filters must have a known guarantee, got pure with None"),
         ([rz.PureFilter(1.0)], math.nan, "eps must be .* got nan"),
         ([rz.PureFilter(1.0)], math.inf, "eps must be .* got inf"),

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
-from residua.pld.residue.reserve import Reserves, outcomes_above, reserve_cost, rung
+from residua.pld.residue.outcomes import outcomes_above
+from residua.pld.residue.reserve import Reserves, reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
 
 QUERIES = {
@@ -88,7 +89,7 @@ def test_a_large_query_costs_less_from_a_later_start_on(query):
 def test_the_outcomes_dominate_the_query(name):
     query = QUERIES[name]
     t = np.linspace(0.0, 3.0, 100)
-    sides = outcomes_above(query, 1e-14)
+    sides = outcomes_above(query, 1e-14, 0.04, 256)
     assert sides is not None
     losses = (query,) if query.is_symmetric else (query, query.reverse())
     for outcomes, side in zip(sides, losses, strict=True):

@@ -55,7 +55,7 @@ def test_several_copies_on_a_finer_lattice_agree() -> None:
 
     grid = grid_for(1.0, 1e-6)
     values = np.exp(-(np.linspace(-4.0, 4.0, grid.size) ** 2))
-    theirs = step_of(grid, m.Laplace(40.0).pld(), 8).after(values)
+    theirs = step_of(grid, 8 * m.Laplace(40.0).pld()).after(values)
     with bits(192):
         given = Potential(1.0, 1e-6, grid.cells, grid.half, 0, tuple(values.tolist()))
         loss = loss_of(m.Laplace(40.0).to_dict(), None).times(8)

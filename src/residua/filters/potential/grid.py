@@ -28,6 +28,16 @@ So a potential need not be a PLD's curve, nor convex, and floats denote themselv
 `p` are bounded from above, and `∘` is rounded up. All terms are non-negative, so one relative
 factor does that.
 
+**Masses.** With `h_k = h(e^{kd})`, the atom of the interpolant at `k > 0` is `e^{kd}` times the
+jump of slopes, that is
+
+    p_k = ((h_{k+1} - h_k) + e^d (h_{k-1} - h_k)) / (e^d - 1),
+
+from upper ends for `h_{k±1}` and lower ends for `h_k`; left of 0 the same for the reversed curve,
+times `e^{-kd}`; at 0 what the two slopes beside it leave of 1. The interpolant is cut at both ends:
+beyond the last point its curve is constant, and before the first it is the chord to `(0, 1)`. Both
+only raise it.
+
 **Value tables** say what a price list can cost, level by level. For steps `L_i` with integer prices
 `c_i` the table holds potentials
 
@@ -55,23 +65,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.filters.potential.lattice_law import Law, law_of
+from residua.filters.query import directions
 from residua.filters.target import gaussian_bracket
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, TINY, U
+from residua.pld.curve.reads import right_half
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 
-_SPARSE = 8
-"""Laws with at most this many atoms are composed one atom at a time."""
 _LEAST_TAIL = 1e-8
 """Tails of one query beyond this share of `delta` are cut (upwards)."""
-_CHORDS = 1e-3
-"""How much chords may add to the variance of a query, relatively, before the lattice is refined."""
+_ACCURACY = 1e-7
+"""The accuracy in `eps` of the curves: masses are second differences, which lose digits."""
 MARGIN = 1e-9
 """The relative margin of the residue condition (`Step.allowed`)."""
-_FINEST, _LONGEST = 32, 3000
-"""The most lattice cells in a cell of the grid, and the most masses on either side: a finer lattice
-costs more time than it gains accuracy."""
 
 
 @dataclass(frozen=True)
@@ -145,17 +151,10 @@ class Step:
 
     def after(self, potential: Floats) -> Floats:
         """`L ∘ φ`, rounded up: what a potential needs to be to admit `L` and go on with `φ`."""
-        n, high = potential.size, self.high
-        atoms = self._atoms
-        work(10.0 * n + (0.2 * n * self.masses.size if atoms is None else n * len(atoms)))
+        work(10.0 * potential.size + 0.2 * potential.size * self.masses.size)
         whole = np.concatenate([potential[0] * self._decay, potential, self._flat * potential[-1]])
-        if atoms is not None:
-            out = self.excess.copy()
-            for j, mass in atoms:
-                out += mass * whole[high - j : high - j + n]
-        else:
-            out = np.convolve(whole, self.masses, "valid")
-            out += self.excess
+        out = np.convolve(whole, self.masses, "valid")
+        out += self.excess
         out *= self._rounding
         out += self._smallest
         return out
@@ -171,13 +170,6 @@ class Step:
     def limit(self, potential: Floats) -> Floats:
         """The largest `after` for which `allowed` says yes (about)."""
         return potential * (1.0 - 2.0 * MARGIN)
-
-    @remembered_property
-    def _atoms(self) -> tuple[tuple[int, float], ...] | None:
-        at = np.flatnonzero(self.masses)
-        if at.size > _SPARSE:
-            return None
-        return tuple((int(i) + self.low, float(self.masses[i])) for i in at)
 
     @remembered_property
     def _decay(self) -> Floats:
@@ -200,24 +192,43 @@ class Step:
 
 
 @remembered(maxsize=1024)
-def step_of(grid: Grid, loss: Pld, copies: int = 1) -> Step:
-    """`copies` of a query on a grid, as one step."""
-    law = _law(grid, loss, copies)
-    low, masses = law.coarse()
-    return Step(grid, _freeze(law.excess(grid.half)), low, _freeze(masses))
+def step_of(grid: Grid, loss: Pld) -> Step:
+    """A query on a grid: bounds of the excess and the masses of its chord interpolant."""
+    d = float(grid.spacing)
+    t = np.arange(2.0 * grid.half + 1.0) * d
+    work(100.0 * t.size)
+    curves = [right_half(one, t, 4.0 * U * t, _ACCURACY) for one in directions(loss)]
+    tail = _LEAST_TAIL * grid.delta
+    ends = [np.argmax(np.append(hi[:-1] <= lo[-1] + tail, True)) for lo, hi in curves]
+    last = max(2, *map(int, ends))
+    cut = [(lo[: last + 1], hi[: last + 1]) for lo, hi in (curves[0], curves[-1])]
+    (right_lo, right_hi), (left_lo, left_hi) = cut
+    # A curve that is cut is constant from there on.
+    right, left = (np.append(hi, np.full(t.size, hi[-1]))[: grid.half + 1] for _, hi in cut)
+    far = t[: grid.half + 1]
+    left = left * np.exp(-far) * (1.0 + (EXP_ULPS + 4.0 + 4.0 * far) * U)
+    excess = np.concatenate([left[:0:-1], [min(right[0], left[0])], right[1:]])
+    after, before = (_masses(lo, hi, d) for lo, hi in cut)
+    near = t[1 : last + 1]
+    before = before * np.exp(-near) * (1.0 + (EXP_ULPS + 6.0 + 4.0 * near) * U)
+    e_low = float(np.exp(d)) * (1.0 - (EXP_ULPS + 4.0) * U)
+    width = float(np.expm1(d)) * (1.0 + (EXPM1_ULPS + 4.0) * U)
+    low = max(float(right_lo[0]), float(left_lo[0]))
+    slopes = (low - right_hi[1]) + (e_low * low - left_hi[1])
+    slopes -= 8.0 * U * (3.0 * low + right_hi[1] + left_hi[1])
+    middle = min(1.0, max(0.0, (1.0 - slopes / width) * (1.0 + 4.0 * U)))
+    masses = np.concatenate([before[::-1], [middle], after])
+    return Step(grid, _freeze(excess), -last, _freeze(masses))
 
 
-def _law(grid: Grid, loss: Pld, copies: int) -> Law:
-    """The law of the step, from a lattice so fine that chords cost next to nothing."""
-    tail = _LEAST_TAIL * grid.delta / copies
-    ratio = 1
-    while True:
-        spacing = grid.spacing / ratio
-        law = law_of(loss, spacing, tail, 2 * grid.half * ratio, ratio)
-        alone = copies == 1 and law.repeats == 1
-        if alone or law.chords <= _CHORDS or ratio == _FINEST or law.masses.size > 2 * _LONGEST:
-            return law.power(copies, 2 * grid.half * ratio, tail)
-        ratio *= 2
+def _masses(lo: Floats, hi: Floats, d: float) -> Floats:
+    """Upper bounds of the masses at `d, 2d, …`; the curve is constant after the last point."""
+    e = float(np.exp(d)) * (1.0 + (EXP_ULPS + 4.0) * U)
+    width = float(np.expm1(d)) * (1.0 - (EXPM1_ULPS + 4.0) * U)
+    ahead = np.append(hi[2:] - lo[1:-1], 0.0)
+    behind = e * (hi[:-1] - lo[1:])
+    error = 8.0 * U * (np.append(hi[2:] + lo[1:-1], 0.0) + hi[:-1] + lo[1:])
+    return np.asarray(np.maximum(ahead + behind + error, 0.0) / width * (1.0 + 4.0 * U))
 
 
 def _freeze(array: Floats) -> Floats:

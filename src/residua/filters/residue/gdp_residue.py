@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
+from residua.bounds import float_down, float_up
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import Gaussians, lift_tiny
 from residua.filters.base import DecreasingCost
@@ -19,7 +20,7 @@ from residua.filters.decision import Decision
 from residua.filters.query import Query, loss_of
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import closed_form_parameter, gdp_parameter
-from residua.pld.residue.gdp_residue import cost_ends
+from residua.pld.residue.gdp_residue import cost_bounds
 from residua.work_limit import remembered
 
 _NO_ROOM = "is not proven to fit the Gaussian that is left"
@@ -90,9 +91,10 @@ def rest_bounds(left: Fraction, rest: Pld) -> tuple[float, Fraction] | None:
 def _bounds_at(numerator: int, denominator: int, rest: Pld) -> tuple[float, Fraction] | None:
     left, above = Fraction(numerator, denominator), lift_tiny(rest)
     low, high = 0.0, left + 1
-    cost = cost_ends(left, above)
+    cost = cost_bounds(left, above)
     if cost is not None:
-        low, high = cost[0] if above is rest else 0.0, amounts.rounded_up(cost[1])
+        low = float_down(cost[0]) if above is rest else 0.0
+        high = amounts.rounded_up(float_up(cost[1]))
     nu = closed_form_parameter(above)
     if nu < math.inf:
         # What the GDP filter charges, rounded as it rounds.

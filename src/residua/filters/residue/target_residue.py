@@ -36,7 +36,7 @@ then on the reserves determine `t0`. Mass at infinity that splits off takes slac
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -72,9 +72,10 @@ from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
-from residua.pld.residue.reachable import central_law, cost_from
+from residua.pld.residue.reachable import cost_from
 from residua.pld.residue.reserve import Reserves, reserve_cost, rung
 from residua.pld.residue.slack import largest_mu
+from residua.pld.residue.symmetric_family import central_law
 from residua.work_limit import remembered, remembered_property
 
 MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
@@ -221,22 +222,6 @@ class TargetResidueFilter(Filter):
         if not within:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         return state
-
-    def state_from_fields(self, fields: Mapping[str, Any]) -> State:
-        of = fields["of"]
-        if not isinstance(of, str):
-            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
-        left, slack = (amounts.from_text(name, fields[name]) for name in ("left", "slack"))
-        reached, reserves = fields["reached"], fields["reserves"]
-        if not isinstance(reserves, list):
-            raise ArgumentTypeError(f"reserves must be a list, got {checks.shown(reserves)}")
-        return Reach(
-            of,
-            left,
-            None if reached is None else amounts.from_text("reached", reached),
-            tuple(amounts.from_text(f"reserves[{i}]", each) for i, each in enumerate(reserves)),
-            slack,
-        )
 
     # -- decisions ----------------------------------------------------------------------
 

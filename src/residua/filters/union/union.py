@@ -35,13 +35,14 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive, UnsupportedError
-from residua.filters.balance import ONE_QUERY, Detail, largest_query, percent_words, ratio, share_of
+from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
 from residua.filters.base import AdditivePart, Filter, is_unspent, unspent_copy
-from residua.filters.costs import largest_eps, response_eps, response_point
+from residua.filters.costs import largest_eps, response_point
 from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, as_mechanism, directions, relation_of
 from residua.filters.state import State
+from residua.filters.union.refusals import admits_or_not, need_words
 from residua.filters.wording import join_parts, sentence
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.relations import ADD_REMOVE
@@ -89,19 +90,22 @@ class UnionFilter(Filter):
     def __post_init__(self) -> None:
         components = _components(self.filters)
         eps = largest_eps(_largest_guaranteed(components) if self.eps is None else self.eps)
-        names = ("target_eps", "eps")
-        most = max(_parameters(components, *names), default=0.0)
-        if most > eps:
-            named = next(each.kind for each in components if _parameters((each,), *names) == [most])
+        for each in components:
+            # A plan promises no more than its queries, whatever the eps that they had to fit.
+            own = None if each.kind == "plan" else _stated(each, "eps")
+            if own is not None and own > eps:
+                raise ArgumentError(
+                    f"eps must be at least that of every component, got {eps!r},"
+                    f" and {each.kind} has {own!r}"
+                )
+        deltas = [_delta_bound(component, eps) for component in components]
+        total = sum(map(Fraction, deltas), Fraction(0))
+        if total >= 1:
+            counts = zip(components, deltas, strict=True)
             raise ArgumentError(
-                f"eps must be at least that of every component, got {eps!r},"
-                f" and {named} has {most!r}"
-            )
-        deltas = _parameters(components, "target_delta", "delta")
-        if sum(map(Fraction, deltas)) >= 1:
-            raise ArgumentError(
-                "filters must have deltas that add up to less than 1,"
-                f" got {', '.join(f'{delta:g}' for delta in deltas)}"
+                f"filters must have deltas that add up to less than 1 at eps {eps:g},"
+                f" got {float(total):.6g} in total"
+                f" ({', '.join(f'{each.kind} {delta:g}' for each, delta in counts)})"
             )
         checks.set_fields(self, filters=components, eps=eps)
         super().__post_init__()
@@ -112,13 +116,12 @@ class UnionFilter(Filter):
     def deltas(self) -> tuple[float, ...]:
         """The `delta` of each component at `eps`, rounded up."""
         assert self.eps is not None
-        promises = [directions(_promise(component)) for component in self.filters]
-        return tuple(max(float(each.delta(self.eps)) for each in both) for both in promises)
+        return tuple(_delta_at(component, self.eps) for component in self.filters)
 
     @remembered_property
     def delta(self) -> float:
-        """The `delta` of the whole: the sum, rounded up; at most 1."""
-        return min(float_up(sum(map(Fraction, self.deltas), Fraction(0))), 1.0)
+        """The `delta` of the whole: the sum, rounded up."""
+        return float_up(sum(map(Fraction, self.deltas), Fraction(0)))
 
     @property
     def guarantee(self) -> Pld:
@@ -181,7 +184,7 @@ class UnionFilter(Filter):
         return any(
             part is not None
             and why is None
-            and _admits_or_not(component, part, query, relation, self._share)
+            and admits_or_not(component, part, query, relation, self._share)
             for component, part, why in zip(self.filters, own.parts, why_not, strict=True)
         )
 
@@ -345,7 +348,7 @@ class UnionFilter(Filter):
         assert isinstance(before, Parts) and self.eps is not None
         live = [self.names[i] for i in before.live]
         answers = dict(zip(self.names, decision._price, strict=True))
-        return _need_words(answers, live, self.share_in(before), self.eps)
+        return need_words(answers, live, self.share_in(before), self.eps)
 
 
 def adopt_parts(
@@ -376,12 +379,13 @@ def _components(given: Any) -> tuple[Filter, ...]:
     return tuple(found)
 
 
-def _parameters(components: Sequence[Filter], *names: str) -> list[float]:
-    """The first of these parameters that a component has; plans and budgets have it by queries."""
-    stating = [each for each in components if each.kind not in ("plan", "natural")]
-    found = [next((v for n in names if (v := getattr(each, n, None)) is not None), None)
-             for each in stating]  # fmt: skip
-    return [value for value in found if isinstance(value, float)]
+def _stated(component: Filter, name: str) -> float | None:
+    """The `eps` or the `delta` that a component states, for its guarantee where that is another."""
+    if component.kind == "natural":
+        return None
+    found = getattr(component, f"target_{name}", None)
+    found = getattr(component, name, None) if found is None else found
+    return found if isinstance(found, float) else None
 
 
 def _largest_guaranteed(components: Sequence[Filter]) -> float:
@@ -398,6 +402,19 @@ def _guaranteed_eps(component: Filter) -> float | None:
     promise = _promise(component)
     point = (0.0, 0.0) if promise.is_identity else response_point(promise)
     return None if point is None else point[0]
+
+
+def _delta_at(component: Filter, eps: float) -> float:
+    """The `delta` of a component's guarantee at `eps`, rounded up, in the worse direction."""
+    return max(float(each.delta(eps)) for each in directions(_promise(component)))
+
+
+def _delta_bound(component: Filter, eps: float) -> float:
+    """A `delta` that a component keeps at `eps`: the one that it states, if it does."""
+    own, delta = _stated(component, "eps"), _stated(component, "delta")
+    if own is not None and delta is not None and own <= eps:
+        return delta
+    return _delta_at(component, eps)
 
 
 def _promise(component: Filter) -> Pld:
@@ -458,67 +475,3 @@ def _without_proofs(
         # What has no description is decided in memory alone.
         return (None,) * len(filters)
     return found if None in found else (None,) * len(filters)
-
-
-# -- refusals: the binding component, with a note on the others ------------------------------
-
-
-def _need_words(
-    answers: Mapping[str, Decision | None], live: Sequence[str], share: float, eps: float
-) -> str:
-    """The text of `UnionFilter._need`, from each component's refusal and the names of live ones."""
-    notes, stopped = [], [name for name in answers if name not in live]
-    if stopped:
-        notes.append(f"{sentence(stopped)} {'is' if len(stopped) == 1 else 'are'} stopped")
-    refused = {name: each for name, each in answers.items() if each is not None}
-    if not refused:
-        return "; ".join([f"is not supported by {sentence(live)}", *notes])
-    needs = {name: each.need for name, each in refused.items()}
-    if not any(map(_lacks_budget, needs.values())):
-        why = sentence([f"{name} (it {need})" for name, need in needs.items()])
-        return "; ".join([f"is refused by {why}", *notes])
-    room = {name: _rank(refused[name], need, eps) for name, need in needs.items()}
-    name = max(room, key=lambda each: room[each])
-    text, binding = f"{needs[name]} under {name}", refused[name]
-    others = [each for each in live if each != name]
-    if others:
-        notes.insert(0, f"{sentence(others)} {'refuses' if len(others) == 1 else 'refuse'} it too")
-        text += ", the binding component"
-        own = share_of(binding._filter, binding._before)
-        if own < share:
-            text += f" with {percent_words(own)} left"
-    return f"{text} ({'; '.join(notes)})" if notes else text
-
-
-def _lacks_budget(need: str) -> bool:
-    """Whether a component would take such a query if it had more left, from what it says."""
-    return need.startswith("needs") or "left" in need
-
-
-def _rank(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]:
-    """Orders refusals of components; the largest one binds.
-
-    A component that lacks budget comes before one that never takes such a query, then the one with
-    the larger `R_e` to three digits, then one that says what the query needs.
-    """
-
-    def admits(e: float) -> bool:
-        component, before = decision._filter, decision._before
-        return _admits_or_not(component, before, pure_dp(e), None, decision.spare)
-
-    largest = response_eps(largest_response(eps, admits)) or 0.0
-    return _lacks_budget(need), float(f"{largest:.3g}"), need.startswith("needs")
-
-
-def _admits_or_not(
-    component: Filter, part: State, query: Query, relation: str | None, share: int
-) -> bool:
-    """Whether a component admits a query.
-
-    What it cannot take, or not decide with its share of the limit on work, it does not admit.
-    """
-    try:
-        found = attempt("it", share, lambda: component.admits(part, query, relation))
-    except UnsupportedError:
-        return False
-    return found is True

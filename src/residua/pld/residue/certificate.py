@@ -16,15 +16,8 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.contact_equation import last_place, rough
-from residua.pld.residue.excess import (
-    Budget,
-    FiniteExcess,
-    Transform,
-    gaussian_lack,
-    gaussian_transform,
-    query_lack,
-)
+from residua.pld.residue.contact_equation import rough
+from residua.pld.residue.excess import FiniteExcess, Transform, gaussian_transform
 
 _MOST_POINTS = 1 << 13
 _ROUNDS = 40
@@ -44,41 +37,26 @@ class Failure(NamedTuple):
     is_violated: bool
 
 
-def proven_by_cells(
-    excess: FiniteExcess,
-    m2: float,
-    c: float,
-    known: Floats,
-    budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
-    lacking: bool = False,
-) -> Failure | None:
-    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
-
-    The two budgets are for either sign of `l`, the second one mirrored. If `lacking`, what both
-    sides lack of their limit is compared as well (`excess.py`): for a Gaussian budget,
-    and the list of a whole pair.
-    """
-    even = excess.is_symmetric and budgets[0] is budgets[1]
-    sides = [excess] if even else [excess, excess.reversed]
-    for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
-        failure = _right_half(side, m2, c, sign * known, budget, lacking)
+def proven_by_cells(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try."""
+    sides = [excess] if excess.is_symmetric else [excess, excess.reversed]
+    for sign, side in zip((1.0, -1.0), sides, strict=False):
+        failure = _right_half(side, m2, c, sign * known)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
-def _right_half(
-    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, lacking: bool
-) -> Failure | None:
-    l, b = _starting_points(m2, c, known, budget, _first_guess(excess, m2, c, budget))
+def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
+    l, b = _starting_points(m2, c, known, _first_guess(excess, m2, c))
     top = _largest(excess)
     if not b.mean[-1] > top:
-        end = _last(excess, m2, c, budget)
+        end = _last(excess, m2, c)
         if end is None:
             return Failure(0.0, False)
-        l, b = _starting_points(m2, c, known, budget, end)
+        l, b = _starting_points(m2, c, known, end)
     # A short list above settles most cells; the list itself is for the others.
-    above = excess if lacking else rough(excess)
+    above = rough(excess)
     a = above.transform(m2, l)
     if above is not excess:
         gap = (a.log + a.error) - (b.log - b.error)
@@ -89,19 +67,12 @@ def _right_half(
         exact = excess.transform(m2, l[near])
         for column, values in zip(a, exact, strict=True):
             column[near] = values
-    # The smaller lack is to be that of B: chords above that, tangents below the other.
-    lacks = (query_lack(excess, m2, l), gaussian_lack(m2, c, l)) if lacking else None
     for _ in range(_ROUNDS):
         gap = (a.log + a.error) - (b.log - b.error)
-        if lacks is not None:
-            mine, theirs = lacks
-            gap = np.minimum(gap, (theirs.log + theirs.error) - (mine.log - mine.error))
         worst = int(np.argmax(gap))
         if gap[worst] > 0.0:
             return Failure(float(l[worst]), True)
         open_cells = _open_cells(l, a, b)
-        if lacks is not None:
-            open_cells = np.intersect1d(open_cells, _open_cells(l, theirs, mine))
         if open_cells.size == 0:
             return None
         # Points of short lists cost little beside another round.
@@ -113,10 +84,7 @@ def _right_half(
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
-        b = _merged(b, budget(m2, c, new), order)
-        if lacks is not None:
-            mine = _merged(mine, query_lack(excess, m2, new), order)
-            lacks = mine, _merged(theirs, gaussian_lack(m2, c, new), order)
+        b = _merged(b, gaussian_transform(m2, c, new), order)
     return Failure(float(l[0]), False)
 
 
@@ -124,31 +92,27 @@ def _largest(excess: FiniteExcess) -> float:
     return max(excess.top, 0.0) * (1.0 + 1e-9)
 
 
-def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float:
+def _first_guess(excess: FiniteExcess, m2: float, c: float) -> float:
     """An `l` where the slope of `ln B` often exceeds the largest loss."""
     top = _largest(excess)
-    if budget is not gaussian_transform:
-        return last_place(top, m2, c, budget)
     # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
     scale = 1.0 / m2 + 1.0 / c
     return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale
 
 
-def _starting_points(
-    m2: float, c: float, known: Floats, budget: Budget, end: float
-) -> tuple[Floats, Transform]:
+def _starting_points(m2: float, c: float, known: Floats, end: float) -> tuple[Floats, Transform]:
     l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
     l = np.unique(l) if l.size > _GRID.size else l
-    return l, budget(m2, c, l)
+    return l, gaussian_transform(m2, c, l)
 
 
-def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | None:
+def _last(excess: FiniteExcess, m2: float, c: float) -> float | None:
     """An `l` where the slope of `ln B` exceeds the largest loss."""
     top = _largest(excess)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
     l = top * (1.0 / m2 + 1.0 / c) * _WIDER
     for part in (l[:_AT_ONCE], l[_AT_ONCE:]):
-        enough = np.flatnonzero(budget(m2, c, part).mean > top)
+        enough = np.flatnonzero(gaussian_transform(m2, c, part).mean > top)
         if enough.size:
             return float(part[enough[0]])
     return None

@@ -34,17 +34,15 @@ from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import TANH_ULPS, U
 from residua.pld.curve.renyi import mean_loss
 from residua.pld.families import gaussian
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
 from residua.pld.residue.finite import finite_parameter
 from residua.pld.residue.gdp_residue import cost_bounds, renyi_cost, written_out
 from residua.pld.residue.single_contact import fits, refuses
-from residua.pld.residue.symmetric_family import CentralLaw, height, parameters
+from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
 from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
@@ -95,12 +93,9 @@ def _closed_form(L: Pld) -> tuple[float | None, float] | None:
         return math.inf, math.inf
     if not L.terms:
         return _root(L._exact_variance, down=True), _root(L._exact_variance, down=False)
-    if L.gaussian is None and list(L.terms.values()) == [1]:
-        (factor,) = L.terms
-        if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
-            law = parameters(factor)
-            if law is not None:
-                return _central(law)
+    law = central_law(L)
+    if law is not None:
+        return _central(law)
     if L.gaussian is None and not any(isinstance(f, GaussianMixture) for f in L.terms):
         written = written_out(L)
         if written is not None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,15 +22,15 @@ import numpy as np
 from residua import checks
 from residua.bounds import Interval, float_down, float_up, floats_around
 from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.families.factors import largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.order.factor_lemmas import variance_above
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
 from residua.pld.residue.finite import finite_cost, finite_excess, finite_parameter
-from residua.pld.residue.large_losses import high_cost, is_high
 from residua.pld.residue.lattice_excess import LatticeExcess, lattice_excess
 from residua.pld.residue.single_contact import cost_at_zero
-from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
+from residua.pld.residue.symmetric_family import central_law
 from residua.work_limit import remembered
 
 _CACHED = 1 << 12
@@ -63,28 +62,8 @@ def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
 
     None if `L` is not proven to fit. `hi` is at most `mu²`, rounded up.
     """
-    if type(L) is Pld and type(mu_squared) in (float, Fraction):
-        return _remembered(mu_squared, L)
-    return cost_interval(mu_squared, query("L", L))
-
-
-def cost_interval(mu_squared: Fraction | float, L: Pld) -> Interval | None:
-    """The same, for those who remember it themselves."""
-    ends = cost_ends(squared(mu_squared), L)
-    return None if ends is None else Interval(*ends)
-
-
-def cost_ends(v: Fraction, L: Pld) -> tuple[float, float] | None:
-    """The same, as a pair."""
-    law = _central(L)
-    if law is not None:
-        low, high = floats_around(v)
-        return cost_at_zero(law, low, high) if low > 0.0 else None
-    cost = cost_bounds(v, L)
-    return None if cost is None else (float_down(cost[0]), float_up(cost[1]))
-
-
-_remembered = remembered(maxsize=_CACHED)(cost_interval)
+    cost = cost_bounds(squared(mu_squared), query("L", L))
+    return None if cost is None else Interval(float_down(cost[0]), float_up(cost[1]))
 
 
 def squared(value: Any) -> Fraction:
@@ -123,9 +102,10 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     low, high = floats_around(v)
     if low <= 0.0:
         return None
-    law = _central(L)
+    law = central_law(L)
     if law is not None:
-        return _exact(cost_at_zero(law, low, high))
+        found = cost_at_zero(law, low, high)
+        return None if found is None else (Fraction(found[0]), Fraction(found[1]))
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
     written = written_out(L)
@@ -139,13 +119,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     most = Fraction(nu) ** 2
     if not excess.is_resolved or most > _ALL_BUT * v:
         return min(Fraction(renyi_cost(L)), most), most
-    # A list without surplus is that of a whole pair.
-    whole = surplus == 0.0 and is_high(excess)
-    least = _FIRST * nu * nu
-    if whole:
-        found = high_cost(excess, low, high, least)
-    else:
-        found = finite_cost(excess, low, high, least, surplus)
+    found = finite_cost(excess, low, high, _FIRST * nu * nu, surplus)
     below = max(renyi_cost(L), found[0]) if surplus else found[0]
     wide = found[1] == low or (not surplus and found[1] > _WIDE * found[0])
     if wide and sum(L.terms.values()) > 1:
@@ -155,19 +129,6 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
             most = min(most, apart[1])
     above = min(Fraction(found[1]), most)
     return min(Fraction(below), above), above
-
-
-@lru_cache(maxsize=_CACHED)
-def _central(L: Pld) -> CentralLaw | None:
-    """The law of a single query whose only contact is at `x = 1`."""
-    if L.gaussian is not None or len(L.terms) != 1:
-        return None
-    ((factor, n),) = L.terms.items()
-    return parameters(factor) if n == 1 and isinstance(factor, CENTRAL) else None
-
-
-def _exact(ends: tuple[float, float] | None) -> tuple[Fraction, Fraction] | None:
-    return None if ends is None else (Fraction(ends[0]), Fraction(ends[1]))
 
 
 @remembered(maxsize=_FEW)
@@ -182,11 +143,11 @@ def written_out(L: Pld) -> LatticeExcess | None:
 def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """One query after the other, each under what the others left: not tight, but proven.
 
-    Equal queries go in blocks. As costs do not increase with the budget, what one costs at the end
-    of its block bounds what each of the block costs.
+    Large losses come first, while most is left. Equal queries go in blocks. As costs do not
+    increase with the budget, what one costs at the end of its block bounds what each of it costs.
     """
     left = v
-    for factor, n in L.terms.items():
+    for factor, n in sorted(L.terms.items(), key=lambda term: -largest_loss(term[0])):
         one = Pld(None, {factor: 1})
         block, to_come = -(-n // _BLOCKS), n
         while to_come:

@@ -42,7 +42,7 @@ from residua.bounds import Floats, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
-from residua.pld.residue.symmetric_family import CENTRAL, CentralLaw, parameters
+from residua.pld.residue.symmetric_family import CentralLaw, central_law
 from residua.work_limit import remembered
 
 _LEAST_CELLS, _MOST_CELLS, _FINE = 48, 512, 24.0
@@ -76,14 +76,6 @@ def cost_from(
         return None
     most = v if enough is None else min(enough, v)
     return _cost(*v.as_integer_ratio(), law, *start.as_integer_ratio(), float(most))
-
-
-def central_law(loss: Pld) -> CentralLaw | None:
-    """The law of one randomized response, Laplace noise or bounded range; None for others."""
-    if loss.gaussian is not None or len(loss.terms) != 1:
-        return None
-    ((factor, n),) = loss.terms.items()
-    return parameters(factor) if n == 1 and isinstance(factor, CENTRAL) else None
 
 
 # By the integers: to hash a rational takes a division modulo a prime.

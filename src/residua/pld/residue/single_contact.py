@@ -71,7 +71,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from residua.pld.arithmetic.ulp_bounds import TINY, U
-from residua.pld.residue.symmetric_family import CentralLaw, about, density, height, lack
+from residua.pld.residue.symmetric_family import CentralLaw, density, height, lack, renyi_cost
 from residua.work_limit import work
 
 _QUERY_ULPS = 192.0
@@ -199,7 +199,7 @@ def _move(at: _Reading, weight: float, both: Sides) -> float:
 def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float, float]:
     """The sides next to where they are equal, about where that is, and the density there."""
     low, high = 0.0, v
-    c = about(law, v)
+    c = min(renyi_cost(law), 0.9 * v)
     for _ in range(_STEPS):
         at, weight = both(law, v - c, c), density(law, v - c)
         move = _move(at, weight, both)

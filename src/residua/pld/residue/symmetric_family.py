@@ -3,30 +3,19 @@
 All three are symmetric (`bounded_range.py`), with a tilted law `e^{-z/2} L(dz)` that is constant
 between atoms at `±e`. What `single_contact.py` needs of them, in plain floating point; the excess
 `e_L(t) = e^{-t/2} h_L(e^t)` for `t >= 0` is explained in `excess.py`.
-
-A guess, uncertified, at the cost that `single_contact.py` proves: its equation in error
-functions.
-
-With `∫ e^{-at - t²/2m²} dt` over `(0, e)` both sides of `A = B` at `x = 1` are in closed form: as
-`e_L` is a combination of `e^{-t/2}`, 1 and `e^{t/2}`, all are error functions. These cancel where
-the loss is small beside `m`, by about `(m/e)²`, and where `m` is large; that costs digits of a
-start and nothing else. Newton's method begins at the Rényi bound `-8 ln Σ √(pq)`, which is below
-the cost and close to it.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from residua.bounds import quotient_up
 from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
-
-Central = RandomizedResponse | Laplace | BoundedRange
-CENTRAL = (RandomizedResponse, Laplace, BoundedRange)
-"""Factors whose only contact is at `x = 1`."""
+from residua.pld.pld import Pld
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
@@ -40,13 +29,17 @@ class CentralLaw(NamedTuple):
     is_laplace: bool
 
 
-def parameters(factor: Central) -> CentralLaw | None:
-    """The law in floats, rounded up; None with mass at infinity."""
-    if isinstance(factor, RandomizedResponse):
-        return None if factor.delta > 0.0 else CentralLaw(factor.eps, 1.0, 0.0, False)
-    if isinstance(factor, Laplace):
-        return CentralLaw(quotient_up(factor.sensitivity, factor.scale), 0.0, 0.0, True)
-    return CentralLaw(factor.eps, factor.atomic, 1.0 - factor.atomic, False)
+@lru_cache(maxsize=1 << 12)
+def central_law(loss: Pld) -> CentralLaw | None:
+    """The law of one of these, in floats and rounded up; None for any other loss."""
+    match list(loss.terms.items()):
+        case [(RandomizedResponse(eps=eps, delta=0.0), 1)] if loss.gaussian is None:
+            return CentralLaw(eps, 1.0, 0.0, False)
+        case [(Laplace(scale=scale, sensitivity=sensitivity), 1)] if loss.gaussian is None:
+            return CentralLaw(quotient_up(sensitivity, scale), 0.0, 0.0, True)
+        case [(BoundedRange(eps=eps, atomic=atomic), 1)] if loss.gaussian is None:
+            return CentralLaw(eps, atomic, 1.0 - atomic, False)
+    return None
 
 
 def height(law: CentralLaw) -> tuple[float, float]:
@@ -94,58 +87,8 @@ def density(law: CentralLaw, m2: float) -> float:
     return law.response * 2.0 * ends / (1.0 + math.exp(-e)) + law.flat * flat
 
 
-_LARGEST = 64.0
-"""Of `v`: beyond, the error functions are too close to 1."""
-_LEAST = 1e-9
-"""Of `c/v`: below, they have too few digits left, and the Rényi bound has as many."""
-_STEPS = 12
-_SETTLED = 1e-6
-"""Relative: the next step would be about the square of this one."""
-_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
-_ROOT_HALF = math.sqrt(0.5)
-
-
-def about(law: CentralLaw, v: float) -> float:
-    """A cost to start from, in `(0, v)`."""
-    start = c = min(_renyi(law), 0.9 * v)
-    if not (v <= _LARGEST and start > _LEAST * v):
-        return start
-    e, response, flat = law.eps, law.response, law.flat
-    erf, exp = math.erf, math.exp
-    whole, edge, fall = erf(math.sqrt(0.125 * v)), e * _ROOT_HALF, exp(-0.5 * e)
-    twice, least = fall * fall, -math.expm1(-e)
-    for _ in range(_STEPS):
-        m2 = v - c
-        m = math.sqrt(m2)
-        end, half, rise = edge / m, 0.5 * _ROOT_HALF * m, exp(0.125 * m2)
-        middle, level = erf(half), fall * erf(end)
-        falling = rise * (erf(end + half) - middle)
-        ends, spread = fall * exp(-end * end), 2.0 * _ROOT_HALF_PI * m * level
-        # `A - B` over `m √(π/2)`, and the density.
-        gap = -2.0 * rise * (whole - middle)
-        if law.is_laplace:
-            gap += 2.0 * (falling - level)
-            weight = ends + 0.25 * spread
-        else:
-            growing = twice * rise * (erf(end - half) + middle)
-            gap += 2.0 * response * (falling - growing) / (1.0 + twice)
-            gap += 2.0 * flat * (falling - 2.0 * level + growing) / least
-            weight = response * 2.0 * ends / (1.0 + twice) + flat * 0.5 * spread / least
-        if weight <= 0.0:
-            return start
-        move = 2.0 * _ROOT_HALF_PI * m * gap / weight
-        new = c + move
-        if not start <= new < v:
-            # Lost digits, or far from it.
-            new = 0.5 * (c + (v if move > 0.0 else start))
-        c, last = new, abs(new - c)
-        if last <= _SETTLED * c:
-            break
-    return c
-
-
-def _renyi(law: CentralLaw) -> float:
-    """`-8 ln Σ √(pq)`, about."""
+def renyi_cost(law: CentralLaw) -> float:
+    """About `-8 ln Σ √(pq)`: below the cost under any budget, and close to it."""
     x = 0.5 * law.eps
     if law.is_laplace:
         # The affinity is e^-x (1 + x).
