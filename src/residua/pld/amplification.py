@@ -2,11 +2,7 @@
 
 A record is sampled at rate `q`; `(A, C)` is the pair with and without it when it is sampled.
 
-* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal. Exactly
-
-      h(x) = q h_{A,C}(1 + (x-1)/q),          x >= 1 - q
-      h_rev(x) = q x y h_{C,A}(1/y),          y = 1 - (1 - 1/x)/q > 0, else 0
-
+* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal: `families/sampling.py`
   (Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
 * Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
   record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
@@ -30,6 +26,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -41,18 +38,17 @@ from residua.pld.arithmetic.exact import (
     ExactAtoms,
     Side,
     from_masses,
-    region,
     response,
+    rounded_region,
 )
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.constructors import from_exact, identity
-from residua.pld.discretise.finite import Curve, Profile, above, exact_atoms, finite
+from residua.pld.discretise.finite import Profile, above, exact_atoms, finite
 from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.sampling import Curve, inner_argument, sampled, sampled_reversed
 from residua.pld.lattice import infimum
 from residua.pld.pld import Pld
 from residua.work_limit import work
-
-_GRID_BITS = 400
 
 Vertices = list[tuple[Fraction, Fraction]]
 
@@ -69,12 +65,7 @@ def two_steps(first: ExactAtoms, second: ExactAtoms) -> ExactAtoms:
         for corner, height in outer[bisect_right(starts, c) : bisect_left(starts, c_next)]:
             points.append((q + (corner - c) * (q_next - q) / (c_next - c), height))
     points.append((inner[-1][0], _at(outer, starts, inner[-1][1])))
-    grid = 1 << _GRID_BITS
-    whole = [
-        (q.numerator * grid // q.denominator, -(-p.numerator * grid // p.denominator))
-        for q, p in points
-    ]
-    return region([(q, min(p, grid)) for q, p in whole], grid, grid)
+    return rounded_region(points, "above")
 
 
 def _boundary(exact: ExactAtoms) -> Vertices:
@@ -115,8 +106,8 @@ def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side
         made = from_exact(_sampled_exactly(exact, Fraction(rate)))
         return made if direction == "remove" else made.reverse()
     profile = Profile(
-        _sampled(forward, rate),
-        _sampled_reversed(forward.reverse(), rate),
+        partial(sampled, _curve(forward), rate),
+        partial(sampled_reversed, _curve(forward.reverse()), rate),
         (_part(rate, forward.mass_at_infinity_bounds), 0.0),
     )
     profile = profile if direction == "remove" else profile.mirrored()
@@ -132,8 +123,8 @@ def without_replacement(inner: Pld, rate: float, accuracy: float, side: Side) ->
         return inner
     ends = inner.mass_at_infinity_bounds, inner.mass_at_minus_infinity_bounds
     profile = Profile(
-        _sampled(inner, rate),
-        _sampled(inner.reverse(), rate),
+        partial(sampled, _curve(inner), rate),
+        partial(sampled, _curve(inner.reverse()), rate),
         (_part(rate, ends[0]), _part(rate, ends[1])),
     )
     return finite(profile, accuracy, side)
@@ -192,10 +183,10 @@ def _jointly_convex(present: Pld, replaced: Pld, rate: float, accuracy: float) -
     """The bound of advanced joint convexity, for symmetric pairs."""
 
     def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        inner, inner_error = _inner_argument(t, dt, rate)
+        inner, inner_error = inner_argument(t, np.full(t.shape, dt), rate)
         share = np.exp(t - inner) * (1.0 + 2.0 * (EXP_ULPS + 4.0) * U + dt + inner_error)
-        near = present._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
-        far = replaced._evaluator.at_log_x(inner, inner_error, _WIDTH).hi
+        _, near = _curve(present)(inner, inner_error)
+        _, far = _curve(replaced)(inner, inner_error)
         # far >= near, so the share rounded up is the safe side.
         share = np.minimum(share, 1.0)
         top = rate * (near + share * np.maximum(far - near, 0.0)) * (1.0 + 16.0 * U)
@@ -244,56 +235,9 @@ def _part(rate: float, mass: Interval) -> float:
     return max(float(np.nextafter(rate * float(mass.lo), 0.0)), 0.0)
 
 
-# -- profiles ---------------------------------------------------------------------------------
-
-
-def _inner_argument(t: Floats, dt: float, rate: float) -> tuple[Floats, Floats]:
-    """`ln(1 + (e^t - 1)/q)` and its absolute error, `t >= 0` known up to `±dt`."""
-    with np.errstate(over="ignore"):
-        y = np.expm1(t) / rate
-    inner = np.where(np.isfinite(y), np.log1p(y), t - np.log(rate))
-    # The derivative x / (x - 1 + q) decreases.
-    early = -np.maximum(t - dt, -0.2 * rate)
-    error = dt / (rate * np.exp(early) - np.expm1(early)) * 1.01
-    share = -np.expm1(-inner)
-    return inner, error + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
-
-
-def _sampled(inner: Pld, rate: float) -> Curve:
-    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        if dt > 0.125 * rate:
-            lo, hi = curve(t, 0.0)
-            return np.maximum(lo - 1.01 * dt, 0.0), hi + 1.01 * dt
-        argument, error = _inner_argument(t, dt, rate)
-        h = inner._evaluator.at_log_x(argument, error, _WIDTH)
-        return (
-            np.maximum(rate * np.asarray(h.lo) * (1.0 - 4.0 * U) - TINY, 0.0),
-            rate * np.asarray(h.hi) * (1.0 + 4.0 * U) + TINY * (np.asarray(h.hi) > 0.0),
-        )
-
-    return curve
-
-
-def _sampled_reversed(inner: Pld, rate: float) -> Curve:
-    """The curve of `C` against `(1-q) C + q A`, from `inner = (C, A)`."""
-
-    def curve(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        fall = np.expm1(-t)
-        y = 1.0 + fall / rate
-        y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
-        clear = y > 8.0 * y_error
-        safe = np.where(clear, y, 1.0)
-        wobble = np.where(clear, y_error / safe, 0.0) * 1.2
-        argument = -np.log1p(np.where(clear, fall / rate, 0.0))
-        argument_error = wobble + LOG1P_ULPS * U * np.abs(argument) + TINY
-        h = inner._evaluator.at_log_x(argument, argument_error, _WIDTH)
-        scale = rate * np.exp(np.minimum(t, 700.0)) * safe
-        wrong = wobble + 1.01 * dt + (EXP_ULPS + 6.0) * U
-        most = rate * np.exp(np.minimum(t, 700.0)) * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
-        hi = np.where(clear, scale * np.asarray(h.hi) * (1.0 + wrong), most)
-        return (
-            np.where(clear, np.maximum(scale * np.asarray(h.lo) * (1.0 - wrong), 0.0), 0.0),
-            np.where(y + y_error > 0.0, hi + TINY * (hi > 0.0), 0.0),
-        )
+def _curve(pld: Pld) -> Curve:
+    def curve(t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+        found = pld._evaluator.at_log_x(t, dt, _WIDTH)
+        return np.asarray(found.lo), np.asarray(found.hi)
 
     return curve

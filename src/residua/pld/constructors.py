@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.bounds import Floats, float_down
+from residua.bounds import LARGEST_EPS, LEAST_EPS, Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.pld.arithmetic.exact import (
     ExactAtoms,
@@ -44,8 +44,6 @@ SHAPE_TOLERANCE = 1e-9
 """How far a given curve may bend the wrong way; it is then rounded to the safe side."""
 _WORKED_OUT = 64
 """Pairs up to this long are put into canonical form at once, longer ones when first needed."""
-_LEAST = 2.0**-1000
-_LARGEST_EPS = 600.0
 _MU_RANGE = (1e-100, 1e100)
 _MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
@@ -103,7 +101,7 @@ def approximate_dp(eps: float, delta: float) -> Pld:
     eps = checks.non_negative("eps", eps)
     delta = checks.probability("delta", delta)
     checks.require(
-        eps == 0.0 or _LEAST <= eps <= _LARGEST_EPS, "eps", "0 or between 2**-1000 and 600", eps
+        eps == 0.0 or LEAST_EPS <= eps <= LARGEST_EPS, "eps", "0 or between 2**-1000 and 600", eps
     )
     if delta == 1.0:
         return infinite()
@@ -124,7 +122,7 @@ def laplace(scale: float, sensitivity: float = 1.0) -> Pld:
         return identity()
     ratio = sensitivity / scale
     checks.require(
-        _LEAST <= ratio <= _LARGEST_EPS,
+        LEAST_EPS <= ratio <= LARGEST_EPS,
         "sensitivity / scale",
         "0 or between 2**-1000 and 600",
         ratio,
@@ -140,7 +138,7 @@ def bounded_range(eps: float, *, atomic: float = 0.0) -> Pld:
     eps = checks.non_negative("eps", eps)
     atomic = checks.probability("atomic", atomic)
     checks.require(
-        eps == 0.0 or _LEAST <= eps <= _LARGEST_EPS, "eps", "0 or between 2**-1000 and 600", eps
+        eps == 0.0 or LEAST_EPS <= eps <= LARGEST_EPS, "eps", "0 or between 2**-1000 and 600", eps
     )
     if eps == 0.0:
         return identity()
@@ -178,19 +176,11 @@ def mixture_of_gaussians(
     The probabilities sum to 1 within 1e-9; the largest sensitivity takes what the others leave.
     """
     sigma = checks.positive("sigma", sigma)
-    shifts = checks.vector("sensitivities", sensitivities, "non-negative numbers")
-    weights = checks.vector("probabilities", probabilities, "numbers in [0, 1]")
-    checks.same_length("sensitivities", shifts, "probabilities", weights)
     checks.one_of("direction", direction, ("remove", "add"))
-    good = "non-negative and finite"
-    shifts = checks.array_where("sensitivities", shifts, lambda v: (v >= 0) & (v < np.inf), good)
-    weights = checks.array_where(
-        "probabilities", weights, lambda v: (v >= 0) & (v <= 1), "in [0, 1]"
-    )
-    total = math.fsum(weights)
-    checks.require(
-        abs(total - 1.0) <= SUM_TOLERANCE, "probabilities", "such that they sum to 1", total
-    )
+    shifts = _masses("sensitivities", sensitivities)
+    weights = _probabilities("probabilities", probabilities)
+    checks.same_length("sensitivities", shifts, "probabilities", weights)
+    total = _require_sum("probabilities", weights)
     merged: dict[float, Fraction] = {}
     for a, w in zip(shifts.tolist(), weights.tolist(), strict=True):
         if w > 0.0:
@@ -241,17 +231,11 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     equal losses are merged. `E e^-Z` must not exceed 1; within 1e-12 of 1 it denotes 1.
     """
     z = checks.vector("losses", losses, "finite numbers")
-    p = checks.vector("masses", masses, "non-negative numbers")
+    z = checks.array_where("losses", z, np.isfinite, "finite numbers")
+    p = _masses("masses", masses)
     at_infinity = checks.probability("mass_at_infinity", mass_at_infinity)
     checks.same_length("losses", z, "masses", p)
-    z = checks.array_where("losses", z, np.isfinite, "finite numbers")
-    p = checks.array_where(
-        "masses", p, lambda v: (v >= 0) & (v < np.inf), "non-negative and finite"
-    )
-    total = math.fsum(p) + at_infinity
-    checks.require(
-        abs(total - 1.0) <= SUM_TOLERANCE, "masses", "such that they sum to 1 within 1e-9", total
-    )
+    _require_sum("masses", p, at_infinity)
     z, p = _merged(z[p > 0], p[p > 0])
     if p.size == 0 or at_infinity == 1.0:
         return infinite()
@@ -278,14 +262,8 @@ def from_pair(p: Any, q: Any) -> Pld:
     """The PLD of two probability vectors; each sums to 1 within 1e-9, then exactly."""
     vectors = []
     for name, given in (("p", p), ("q", q)):
-        v = checks.vector(name, given, "non-negative numbers")
-        v = checks.array_where(
-            name, v, lambda a: (a >= 0) & (a < np.inf), "non-negative and finite"
-        )
-        total = math.fsum(v)
-        checks.require(
-            abs(total - 1.0) <= SUM_TOLERANCE, name, "such that it sums to 1 within 1e-9", total
-        )
+        v = _masses(name, given)
+        _require_sum(name, v)
         _require_normal(name, v[v > 0], v[v > 0])
         vectors.append(v)
     a, b = vectors
@@ -318,12 +296,8 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     `alphas` increase from 0; the curve must be convex, decreasing and below `1 - alpha`
     (within 1e-9: the lower convex envelope is taken, the safe side), and end at `beta = 0`.
     """
-    a = checks.vector("alphas", alphas, "numbers in [0, 1]")
-    b = checks.vector("betas", betas, "numbers in [0, 1]")
+    a, b = _probabilities("alphas", alphas), _probabilities("betas", betas)
     checks.same_length("alphas", a, "betas", b)
-    inside = "in [0, 1]"
-    a = checks.array_where("alphas", a, lambda v: (v >= 0) & (v <= 1), inside)
-    b = checks.array_where("betas", b, lambda v: (v >= 0) & (v <= 1), inside)
     order = np.lexsort((-b, a))
     a, b = a[order], b[order]
     checks.require(a[0] == 0.0, "alphas", "such that the curve starts at alpha = 0", float(a[0]))
@@ -356,10 +330,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     2^-400 at most.
     """
     x = checks.vector("xs", xs, "positive numbers")
-    v = checks.vector("values", values, "numbers in [0, 1]")
-    checks.same_length("xs", x, "values", v)
     x = checks.array_where("xs", x, lambda a: (a > 0) & (a < np.inf), "positive and finite")
-    v = checks.array_where("values", v, lambda a: (a >= 0) & (a <= 1), "in [0, 1]")
+    v = _probabilities("values", values)
+    checks.same_length("xs", x, "values", v)
     order = np.lexsort((v, x))
     x, v = x[order], v[order]
     twice = np.flatnonzero(np.diff(x) == 0.0)
@@ -382,6 +355,24 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     return _written_as(made, "from_hockey_stick", x, v)
 
 
+def _masses(name: str, given: Any) -> Floats:
+    v = checks.vector(name, given, "non-negative numbers")
+    return checks.array_where(name, v, lambda a: (a >= 0) & (a < np.inf), "non-negative and finite")
+
+
+def _probabilities(name: str, given: Any) -> Floats:
+    v = checks.vector(name, given, "numbers in [0, 1]")
+    return checks.array_where(name, v, lambda a: (a >= 0) & (a <= 1), "in [0, 1]")
+
+
+def _require_sum(name: str, masses: Floats, more: float = 0.0) -> float:
+    """The sum of masses and one more, which must be 1 but for `SUM_TOLERANCE`."""
+    total = math.fsum(masses) + more
+    good = abs(total - 1.0) <= SUM_TOLERANCE
+    checks.require(good, name, "such that they sum to 1 within 1e-9", total)
+    return total
+
+
 def _single(factor: Factor) -> Pld:
     return Pld(None, {factor: 1})
 
@@ -399,10 +390,7 @@ def _written_as(pld: Pld, name: str, *arguments: Floats | float) -> Pld:
 def _merged(z: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Sort by loss and add up the masses of equal losses."""
     losses, where = np.unique(z, return_inverse=True)
-    if losses.size == z.size:
-        order = np.argsort(z, kind="stable")
-        return z[order], p[order]
-    return losses, np.bincount(where, weights=p, minlength=losses.size).astype(np.float64)
+    return losses, np.asarray(np.bincount(where, weights=p, minlength=losses.size), dtype=float)
 
 
 def _dyadic(a: Floats, b: Floats) -> tuple[list[int], list[int], int]:
@@ -429,24 +417,9 @@ def _require_close(
 
 
 def _require_normal(name: str, masses: Floats, shown: Floats) -> None:
-    small = masses < _LEAST
+    small = masses < LEAST_EPS
     if np.any(small):
         raise ArgumentError(
             f"{name} must be 0 or at least 2**-1000 (put smaller ones at infinity), "
             f"got {float(masses[small][0])!r} at {float(shown[small][0])!r}"
         )
-
-
-__all__ = [
-    "approximate_dp",
-    "from_atoms",
-    "from_exact",
-    "from_hockey_stick",
-    "from_pair",
-    "from_tradeoff",
-    "gaussian",
-    "identity",
-    "infinite",
-    "laplace",
-    "pure_dp",
-]

@@ -12,6 +12,7 @@ Blackwell order (True only when proven), `|` and `&` are supremum and infimum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from types import MappingProxyType
@@ -23,7 +24,7 @@ from residua import checks
 from residua.bounds import Floats, Interval, Number, float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.factors import Factor, canonical_key
+from residua.pld.families.factors import Factor, canonical_key, survival
 from residua.pld.families.gaussian import Gaussian
 from residua.work_limit import remembered_property
 
@@ -35,7 +36,8 @@ ACCURACY = 1e-3
 _SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
-_NO_VARIANCE = Fraction(0)
+_MOST_BITS = 20_000
+"""Masses at infinity are worked out in rationals up to this length."""
 _LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
 """Values that are computed once and do not depend on contours."""
 
@@ -95,7 +97,7 @@ class Pld:
 
     @cached_property
     def _exact_variance(self) -> Fraction:
-        return self.gaussian.exact_variance if self.gaussian else _NO_VARIANCE
+        return self.gaussian.exact_variance if self.gaussian else Fraction(0)
 
     def __repr__(self) -> str:
         if self.is_infinite:
@@ -448,43 +450,24 @@ def _gaussian_repr(sensitivity: float, sigma: float) -> str:
 
 
 def _missing(masses: list[tuple[Fraction, int]]) -> Interval:
-    """`1 - Π (1 - m)^n`: exact in rationals while that is cheap, then in long fixed point.
+    """`1 - Π (1 - m)^n`: exact in rationals while that is cheap, then in decimals.
 
     Far more digits than a float has: what a given delta leaves beside this mass may be
     a small difference of the two.
     """
-    masses = [(m, n) for m, n in masses if m > 0]
-    if not masses:
-        return _NONE
-    bits = sum(n * m.denominator.bit_length() for m, n in masses)
-    if bits <= 20_000:
-        kept = Fraction(1)
-        for m, n in masses:
-            kept *= (1 - m) ** n
-        return Interval(float_down(1 - kept), float_up(1 - kept))
-    # Two units in the last place for each of up to 2^53 draws of each kind, and 64 bits to spare.
-    largest = max(masses)[0]
-    places = (
-        120 + len(masses).bit_length() + (largest.denominator // largest.numerator).bit_length()
-    )
-    one = 1 << places
-    low = high = one
-    for m, n in masses:
-        low = low * _fixed_power(m, n, places, 0) >> places
-        high = (high * _fixed_power(m, n, places, one - 1) + one - 1) >> places
+    kept = survival(masses, _MOST_BITS)
+    slack = Fraction(0)
+    if kept is None:
+        largest = max(m for m, _ in masses)
+        digits = 50 + len(str(largest.denominator // largest.numerator))
+        product = Decimal(1)
+        with localcontext(Context(prec=digits)):
+            for m, n in masses:
+                product *= (Decimal(m.denominator - m.numerator) / m.denominator) ** n
+        # A quotient is off by a unit in the last place and counts up to 2^53 times; a power and a
+        # product by one each. (Where the exponent underflows, the product is below the slack.)
+        kept, slack = Fraction(product), Fraction(len(masses), 10 ** (digits - 18))
     return Interval(
-        float_down(Fraction(one - min(high, one), one)), float_up(Fraction(one - low, one))
+        max(0.0, float_down(1 - min(kept + slack, Fraction(1)))),
+        float_up(1 - max(kept - slack, Fraction(0))),
     )
-
-
-def _fixed_power(m: Fraction, n: int, places: int, lift: int) -> int:
-    """`(1 - m)^n` in units of `2^-places`, below it for `lift` 0, above for `2^places - 1`."""
-    kept = m.denominator - m.numerator
-    base = (kept << places) // m.denominator + (lift > 0)
-    result = 1 << places
-    while n:
-        if n & 1:
-            result = (result * base + lift) >> places
-        base = (base * base + lift) >> places
-        n >>= 1
-    return result

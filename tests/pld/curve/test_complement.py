@@ -12,7 +12,8 @@ from mixture_oracles import range_moment, range_sum
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.curve import chernoff
 from residua.pld.curve.contour import parameters
-from residua.pld.families import bounded_range, laplace
+from residua.pld.families import symmetric
+from residua.pld.families.bounded_range import BoundedRange
 
 LINES = (-0.45, -0.3, -0.25, -0.1, -1e-3, -1e-6)
 
@@ -28,13 +29,10 @@ def laplace_moment(eps: object, s: object) -> object:
 def test_nodes_left_of_zero(eps, atomic, lam):
     omega = np.array([0.0, 1e-5, 0.01, 0.3, 1.0, 2.5, 17.0, 1e3])
     one, at = np.array([[eps]]), mp.mpf(lam)
-    if atomic is None:
-        value, error = laplace.nodes(one, lam, omega)
-        fall = laplace.log_fall(one, lam, omega[1:])
-    else:
-        weight = np.array([[atomic]])
-        value, error = bounded_range.nodes(one, weight, lam, omega)
-        fall = bounded_range.log_fall(one, weight, lam, omega[1:])
+    weights = (0.5, 0.5) if atomic is None else BoundedRange(eps, atomic).weights
+    law = (one, *(np.array([[weight]]) for weight in weights))
+    value, error = symmetric.nodes(*law, lam, omega)
+    fall = symmetric.log_fall(*law, lam, omega[1:])
     with mp.workdps(60):
 
         def moment(s: object) -> object:

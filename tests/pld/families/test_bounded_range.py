@@ -14,7 +14,8 @@ import mixture_oracles
 import oracles
 import residua as rz
 from mixture_oracles import Blend, range_curve, range_moment, range_sum
-from residua.pld.families import bounded_range
+from residua.pld.families import symmetric
+from residua.pld.families.bounded_range import BoundedRange
 from strategies import log_uniform
 
 weights = st.one_of(st.just(0.0), st.floats(0.0, 1.0, exclude_max=True), log_uniform(1e-30, 0.5))
@@ -90,9 +91,13 @@ orders = st.one_of(
 )
 
 
+def columns(eps: float, atomic: float) -> list[np.ndarray]:
+    return [np.array([v]) for v in (eps, *BoundedRange(eps, atomic).weights)]
+
+
 @given(log_uniform(1e-6, 100.0), weights, orders)
 def test_log_moment(eps, atomic, s):
-    value, error = bounded_range.log_moment(np.array([eps]), np.array([atomic]), np.array([s]))
+    value, error = symmetric.log_moment(*columns(eps, atomic), np.array([s]))
     truth = mp.log(range_moment(eps, atomic, mpf(s)))
     assert abs(truth - mpf(float(value[0]))) <= mpf(float(error[0]))
     assert error[0] <= 1e-13 * (1 + abs(s)) * (1 + eps)
@@ -106,11 +111,11 @@ def test_log_moment(eps, atomic, s):
 )
 def test_nodes_and_their_fall(eps, atomic, lam, omega):
     at = np.array([omega])
-    value, error = bounded_range.nodes(np.array([eps]), np.array([atomic]), lam, at)
+    value, error = symmetric.nodes(*columns(eps, atomic), lam, at)
     base = range_moment(eps, atomic, mpf(lam))
     truth = range_moment(eps, atomic, mp.mpc(lam, omega)) / base
     assert abs(truth - mp.mpmathify(complex(value[0]))) <= mpf(float(error[0]))
-    bound = bounded_range.log_fall(np.array([eps]), np.array([atomic]), lam, at)
+    bound = symmetric.log_fall(*columns(eps, atomic), lam, at)
     for more in (1, mpf("1.1"), 2, mpf("7.3")):
         later = abs(range_moment(eps, atomic, mp.mpc(lam, mpf(omega) * more)) / base)
         assert later <= mp.exp(mpf(float(bound[0])))

@@ -95,6 +95,8 @@ def _common(values: list[Fraction]) -> int:
 
 MAX_BITS = 8192
 """Rational vertices keep exact common denominators up to this size."""
+GRID = 1 << 400
+"""Vertices that need not be exact are rounded to multiples of `1 / GRID`."""
 
 
 @dataclass(frozen=True)
@@ -287,6 +289,22 @@ def from_rational_vertices(points: Sequence[tuple[Fraction, Fraction]]) -> Exact
         for q, p in points
     ]
     return region(whole, q_den, p_den)
+
+
+def rounded_region(points: Sequence[tuple[Fraction, Fraction]], side: Side) -> ExactAtoms:
+    """A PLD above or below that of testing-region points `(Q, P)`, rounded to the grid."""
+    outward = side == "above"
+    whole = []
+    for q, p in points:
+        at, height = min(_on_grid(q, not outward), GRID), min(_on_grid(p, outward), GRID)
+        # The diagonal P = Q belongs to every region.
+        whole.append((at, max(height, at)))
+    return region(whole, GRID, GRID)
+
+
+def _on_grid(value: Fraction, up: bool) -> int:
+    scaled = value.numerator * GRID
+    return -(-scaled // value.denominator) if up else scaled // value.denominator
 
 
 def region(points: Sequence[tuple[int, int]], q_den: int, p_den: int) -> ExactAtoms:

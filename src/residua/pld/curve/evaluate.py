@@ -45,11 +45,12 @@ from residua.pld.curve.contour.split import Parted
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms, exactly
-from residua.pld.families.factors import Factor, Rational, largest_loss, whole_curve
+from residua.pld.families.factors import Factor, largest_loss, whole_curve
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.support import small_support
 from residua.work_limit import remembered, remembered_property
 
@@ -213,7 +214,7 @@ class Evaluator:
         exact = Fraction(0)
         rest = 0.0
         for factor, n in self.pld.terms.items():
-            if isinstance(factor, Rational):
+            if isinstance(factor, SymmetricLoss):
                 exact += n * factor.top
             else:
                 size = n * largest_loss(factor)
@@ -364,9 +365,15 @@ class Evaluator:
             return None
         terms: dict[RandomizedResponse | Atoms, int] = {}
         for factor, n in self.pld.terms.items():
-            if isinstance(factor, GaussianMixture) or getattr(factor, "atomic", 1.0) == 0.0:
+            if isinstance(factor, GaussianMixture):
                 return None
-            twin = factor if isinstance(factor, _FINITE) else RandomizedResponse(factor.eps, 0.0)
+            twin: RandomizedResponse | Atoms
+            if isinstance(factor, _FINITE):
+                twin = factor
+            elif factor.atomic_share > 0.0:
+                twin = RandomizedResponse(factor.eps, 0.0)
+            else:
+                return None
             terms[twin] = terms.get(twin, 0) + n
         if small_support.size(terms.items()) > _SKELETON:
             return None

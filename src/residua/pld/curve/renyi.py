@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, TANH_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import LOG_ULPS, U
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
 from residua.pld.support.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
@@ -106,24 +104,12 @@ def mean_loss(pld: Pld) -> tuple[float, float]:
         value = 0.5 * pld.gaussian.variance
         error = value * (pld.gaussian.variance_error + 4.0 * U)
     for factor, n in pld.terms.items():
-        if type(factor) is Atoms:
+        if isinstance(factor, Atoms):
             mean = float(factor.p @ factor.z)
             size = float(factor.p @ np.abs(factor.z))
             wrong = factor.loss_error + size * (factor.p.size + LOG_ULPS + 8.0) * U
-        elif isinstance(factor, GaussianMixture | BoundedRange):
-            mean, wrong = factor.mean_loss
-        elif type(factor) is Laplace:
-            # e - 1 + e^-e, by its series where that cancels.
-            e = factor.eps
-            mean = e * e * (0.5 - e / 6.0 + e * e / 24.0 - e**3 / 120.0 + e**4 / 720.0)
-            wrong = mean * 1e-13
-            if e > 0.01:
-                mean = e + float(np.expm1(-e))
-                wrong = (e + 1.0) * (EXPM1_ULPS + 4.0) * U
         else:
-            e = float(factor.top)
-            mean = e * float(np.tanh(0.5 * e))
-            wrong = mean * (TANH_ULPS + EXP_ULPS + 4.0) * U
+            mean, wrong = factor.mean_loss
         value += n * mean
         error += n * wrong + 4.0 * U * abs(value)
     return value - error, value + error

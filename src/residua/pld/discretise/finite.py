@@ -41,7 +41,7 @@ from residua.pld.arithmetic.exact import (
     ExactAtoms,
     Side,
     from_rational_vertices,
-    region,
+    rounded_region,
 )
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.constructors import from_exact
@@ -56,7 +56,6 @@ _POINTS = 1 << 15
 _MARGIN = 1e-10
 _CONTOUR_MARGIN = 1e-6
 """Relative margins of the samples, so that the order check can prove which side they are on."""
-_GRID_BITS = 400
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
@@ -279,12 +278,7 @@ def region_above(
     points.append((Fraction(0), v[kept[-1]]))
     if exactly:
         return from_rational_vertices(points)
-    grid = 1 << _GRID_BITS
-    whole = [
-        (q.numerator * grid // q.denominator, -(-p.numerator * grid // p.denominator))
-        for q, p in points
-    ]
-    return region([(q, min(p, grid)) for q, p in whole], grid, grid)
+    return rounded_region(points, "above")
 
 
 def region_below(
@@ -300,7 +294,6 @@ def region_below(
     v = [Fraction(1), *(a for a, new in zip(v, first, strict=True) if new)]
     v = list(accumulate(v, min))
     kept = _lower_hull(x, v)
-    grid = 1 << _GRID_BITS
     points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
     for a, b in pairwise(kept[1:]):
         slope = (v[a] - v[b]) / (x[b] - x[a])
@@ -308,12 +301,7 @@ def region_below(
         # may the chord from x = 0 count: it lies above the curve.)
         if slope > 0:
             points.append((slope, v[a] + x[a] * slope))
-    whole = [
-        (-(-q.numerator * grid // q.denominator), p.numerator * grid // p.denominator)
-        for q, p in points
-    ]
-    # The diagonal P = Q belongs to every region.
-    return region([(min(q, grid), max(p, min(q, grid))) for q, p in whole], grid, grid)
+    return rounded_region(points, "below")
 
 
 def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:

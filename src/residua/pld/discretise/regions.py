@@ -29,7 +29,7 @@ from itertools import accumulate
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.exact import ExactAtoms, Side, exp_of, region
+from residua.pld.arithmetic.exact import GRID, ExactAtoms, Side, exp_of, region
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
 from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
@@ -60,22 +60,21 @@ def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
     mirrored = [*reversed(range(1, reach + 1)), *range(reach + 1)]
     low = list(accumulate((least[x] for x in mirrored), initial=0))
     high = list(accumulate((most[x] for x in mirrored), initial=outside))
-    grid = 1 << _GRID_BITS
-    floors = [(v << _GRID_BITS) // total_most for v in low]
-    ceilings = [-((-min(v, total_least) << _GRID_BITS) // total_least) for v in high]
+    floors = [v * GRID // total_most for v in low]
+    ceilings = [-(-min(v, total_least) * GRID // total_least) for v in high]
     # The test x <= m catches P up to m, and Q (shifted right) up to m - k; past the end of P only Q
     # still grows.
     end = 2 * reach + 2
     past = range(max(end - shift, 0), end)
     if side == "above":
         points = [(floors[i - shift] if i >= shift else 0, ceilings[i]) for i in range(end)]
-        points += [(floors[j], grid) for j in past]
+        points += [(floors[j], GRID) for j in past]
         whole = [(0, max(p for q, p in points if q == 0)), *((q, p) for q, p in points if q > 0)]
-        return region(whole, grid, grid)
+        return region(whole, GRID, GRID)
     points = [(ceilings[max(i - shift, 0)], floors[i]) for i in range(end)]
     points += [(ceilings[j], floors[-1]) for j in past]
     inner = [(q, max(p, q)) for q, p in points]
-    return region([(0, 0), *inner, (grid, grid)], grid, grid)
+    return region([(0, 0), *inner, (GRID, GRID)], GRID, GRID)
 
 
 def _weights(sigma: float, reach: int) -> list[int]:
@@ -107,7 +106,6 @@ _MOST = LONGEST_PROVABLE_LIST
 """Of orders that are used from above."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
-_GRID_BITS = 400
 _ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
 """A generous bound on the relative rounding of one term, exponents apart."""
 
@@ -169,15 +167,14 @@ def _excess(
 def _inscribed(q: Floats, log_p: Floats, log_p_bar: Floats) -> ExactAtoms:
     """The polygon of points well inside the region, and their mirror images."""
     work(3000.0 * q.size)
-    grid = 1 << _GRID_BITS
-    points = [(0, 0), (grid, grid)]
+    points = [(0, 0), (GRID, GRID)]
     p, p_bar = np.exp(log_p) * (1.0 - _MARGIN), np.exp(log_p_bar) * (1.0 + _MARGIN)
     for a, b, c in zip(q.tolist(), p.tolist(), p_bar.tolist(), strict=True):
         # 1 - p is known better from one side, p from the other.
         height = max(Fraction(b), 1 - Fraction(c), Fraction(a))
-        at, high = int(Fraction(a) * grid) + 1, int(height * grid)
-        points += [(min(at, grid), max(high, at)), (grid - high, max(grid - at, grid - high))]
-    return region([(a, min(b, grid)) for a, b in points], grid, grid)
+        at, high = int(Fraction(a) * GRID) + 1, int(height * GRID)
+        points += [(min(at, GRID), max(high, at)), (GRID - high, max(GRID - at, GRID - high))]
+    return region([(a, min(b, GRID)) for a, b in points], GRID, GRID)
 
 
 def _boundary(

@@ -155,7 +155,8 @@ class Atoms:
             at = np.searchsorted(ratios, x, side="right")
         value = p_sums[at] - x * q_sums[at]
         # Atoms so close to x that their side may be misjudged cost a few u p each.
-        before = self._before(x, dx, at)
+        wobble = 16.0 * self.loss_error + 64.0 * U
+        before = np.searchsorted(ratios, (x - dx) * (1.0 - wobble), side="left")
         rounding = (self.p.size + 4.0 * ATOM_ULPS + 8.0) * U + 2.0 * self.loss_error
         scale = p_sums[before] + x * q_sums[at]
         error = (
@@ -166,24 +167,6 @@ class Atoms:
             np.where(top, 0.0, np.maximum(value - error, 0.0)),
             np.where(top, 0.0, np.maximum(value, 0.0) + error),
         )
-
-    def _before(self, x: Floats, dx: Floats, at: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first atom that may lie above `x`, give or take the errors of losses and of `x`."""
-        ratios = self._suffix_sums[2]
-        if np.all(dx <= 0.25 * self._wobble * x):
-            return self._clusters[np.maximum(at - 1, 0)]
-        return np.searchsorted(ratios, (x - dx) * (1.0 - self._wobble), side="left")
-
-    @cached_property
-    def _wobble(self) -> float:
-        return 16.0 * self.loss_error + 64.0 * U
-
-    @cached_property
-    def _clusters(self) -> NDArray[np.int64]:
-        """For each atom the first one of its cluster: neighbours that rounding may confuse."""
-        starts = np.arange(self.z.size)
-        starts[1:][self.z[1:] - self.z[:-1] <= 2.0 * self._wobble] = 0
-        return np.maximum.accumulate(starts)
 
     @cached_property
     def _suffix_sums(self) -> tuple[Floats, Floats, Floats]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -15,8 +17,6 @@ from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 
 Factor = RandomizedResponse | Laplace | BoundedRange | GaussianMixture | Atoms
-Rational = RandomizedResponse | Laplace | BoundedRange
-"""Factors whose largest loss is a rational."""
 Terms = Mapping[Factor, int]
 
 
@@ -33,6 +33,14 @@ def canonical_key(factor: Factor) -> tuple[object, ...]:
             return 3, sigma, p_rest, p, q_rest, q
         case Atoms():
             return 4, *factor.bits
+
+
+def survival(masses: Iterable[tuple[Fraction, int]], most_bits: int) -> Fraction | None:
+    """`Π (1 - m)^n`, the mass on finite losses, exactly, unless that is too long."""
+    lossy = [(m, n) for m, n in masses if m > 0]
+    if sum(n * m.denominator.bit_length() for m, n in lossy) > most_bits:
+        return None
+    return math.prod(((1 - m) ** n for m, n in lossy), start=Fraction(1))
 
 
 def whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:

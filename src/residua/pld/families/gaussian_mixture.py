@@ -2,12 +2,8 @@
 
 `P = Σ w_i N(a_i, σ²)` against `Q = Σ v_j N(b_j, σ²)` with every `a_i >= b_j`, so that the loss does
 not decrease in the observation. Poisson sampling at rate `q` (add-remove) is
-`(1-q) N(0) + q N(1)` against `N(0)`, and its reversal; there the curve is the Gaussian's,
-
-    h(x) = q h_G(1 + (x-1)/q)                    P sampled,  x >= 1 - q
-    h(x) = q x y h_G(1/y),  y = 1 - (1 - 1/x)/q      Q sampled,  y > 0
-
-(Balle, Barthe and Gaboardi 2018, theorem 2, with equality for a pair). Otherwise the best test
+`(1-q) N(0) + q N(1)` against `N(0)`, and its reversal; there the curve is that of the sampled
+Gaussian (`sampling.py`). Otherwise the best test
 is a threshold `x*` with loss `ln x`, and with `R` the Mills ratio and `r` any number
 
     h = Σ w_i φ(x*-a_i) (R(x*-a_i) - r) - x Σ v_j φ(x*-b_j) (R(x*-b_j) - r).
@@ -21,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +26,6 @@ from residua.bounds import Floats
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import (
     EXP_ULPS,
-    EXPM1_ULPS,
     LOG1P_ULPS,
     MILLS_ULPS,
     SQRT_TWO_PI,
@@ -39,7 +34,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     mills_ratio,
     normal_density,
 )
-from residua.pld.families import gaussian
+from residua.pld.families import gaussian, sampling
 from residua.pld.families.normal_mixture import Pair, Side
 from residua.work_limit import remembered_property, work
 
@@ -171,56 +166,13 @@ class GaussianMixture:
         """Enclosure of `h(e^t)`, `t >= 0` known up to `±dt`."""
         work(40.0 * t.size)
         slack = np.broadcast_to(np.asarray(dt, dtype=np.float64), t.shape)
-        if len(self.p) == 1 and not self.q and self.p_rest == self.q_rest:
-            return self._sampled(self.p[0], t, slack)
-        if len(self.q) == 1 and not self.p and self.p_rest == self.q_rest:
-            return self._sampled_reversed(self.q[0], t, slack)
+        if len(self.p + self.q) == 1 and self.p_rest == self.q_rest:
+            ((shift, rate),) = self.p + self.q
+            mu = (shift - self.p_rest) / self.sigma
+            inner = partial(gaussian.curve, c=mu * mu, c_error=8.0 * U)
+            read = sampling.sampled if self.p else sampling.sampled_reversed
+            return read(inner, rate, t, slack)
         return self._by_threshold(t, slack)
-
-    def _inner(self, shift: float) -> tuple[float, float]:
-        """`(shift/σ)²` of the Gaussian inside, and its relative error."""
-        mu = (shift - self.p_rest) / self.sigma
-        return mu * mu, 8.0 * U
-
-    def _sampled(self, part: tuple[float, float], t: Floats, dt: Floats) -> tuple[Floats, Floats]:
-        shift, rate = part
-        coarse = dt > 0.125 * rate
-        used = np.where(coarse, 0.0, dt)
-        with np.errstate(over="ignore"):
-            y = np.expm1(t) / rate
-        inner = np.where(np.isfinite(y), np.log1p(y), t - math.log(rate))
-        # d inner / dt = x / (x - 1 + q), which decreases.
-        early = -np.maximum(t - used, -0.2 * rate)
-        drift = used / (rate * np.exp(early) - np.expm1(early)) * 1.01
-        share = -np.expm1(-inner)
-        inner_error = drift + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
-        lo, hi = gaussian.curve(inner, inner_error, *self._inner(shift))
-        extra = np.where(coarse, 1.01 * dt, 0.0)
-        lo = np.maximum(rate * lo * (1.0 - 4.0 * U) - extra - TINY, 0.0)
-        return lo, rate * hi * (1.0 + 4.0 * U) + extra + TINY
-
-    def _sampled_reversed(
-        self, part: tuple[float, float], t: Floats, dt: Floats
-    ) -> tuple[Floats, Floats]:
-        shift, rate = part
-        fall = np.expm1(-t)
-        y = 1.0 + fall / rate
-        y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + dt * 1.01 / rate + U
-        clear = y > 8.0 * y_error
-        safe = np.where(clear, y, 1.0)
-        wobble = np.where(clear, y_error / safe, 0.0) * 1.2
-        inner = -np.log1p(np.where(clear, fall / rate, 0.0))
-        lo, hi = gaussian.curve(
-            inner, wobble + LOG1P_ULPS * U * np.abs(inner) + TINY, *self._inner(shift)
-        )
-        x = np.exp(np.minimum(t, 700.0))
-        scale = rate * x * safe
-        wrong = wobble + dt * 1.01 + (EXP_ULPS + 6.0) * U
-        most = rate * x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
-        return (
-            np.where(clear, np.maximum(scale * lo * (1.0 - wrong) - TINY, 0.0), 0.0),
-            np.where(clear, scale * hi * (1.0 + wrong), most) + TINY,
-        )
 
     def _by_threshold(self, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
         flat, slack = t.ravel(), dt.ravel()

@@ -98,7 +98,6 @@ _SIZES = (0.0, 60.0, 400.0, 2000.0)
 _SUM_ULPS = 64.0
 """Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
 _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
-_HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 LATTICE = np.geomspace(1e-5, 1e6, 56)
 """Tilts at which rough moments are kept."""
 _SETUP = 20_000
@@ -249,7 +248,7 @@ class Quadrature:
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
         """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
-        value = self.top + np.log(self.totals * self.step) - _HALF_LOG_TWO_PI
+        value = self.top + np.log(self.totals * self.step) - _LOG_SQRT_TWO_PI
         error = self.weight_error + self.tails + _RULE
         error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self.top))
         return value, error * 1.01 + 2.0 * U * np.abs(value)
@@ -429,7 +428,7 @@ class Pair:
             size_a, arg_a, slope_a = self.p.off_axis(both, y)
             size_b, arg_b, slope_b = self.q.off_axis(both, y)
             h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
-            h = h + (bend * g * g / 8.0 - log_m - _HALF_LOG_TWO_PI)
+            h = h + (bend * g * g / 8.0 - log_m - _LOG_SQRT_TWO_PI)
             slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
             # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
             outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y

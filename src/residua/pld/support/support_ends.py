@@ -28,10 +28,12 @@ from residua.pld.arithmetic.ulp_bounds import (
     mills_ratio,
     normal_density,
 )
+from residua.pld.families import factors
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.factors import Factor, Rational
+from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.work_limit import work
 
 if TYPE_CHECKING:
@@ -116,11 +118,9 @@ def mass_at_infinity_within(a: Pld, b: Pld) -> bool:
     low, high = a.mass_at_infinity_bounds, b.mass_at_infinity_bounds
     if low.hi <= high.lo:
         return True
-    mine = {f: n for f, n in a.terms.items() if f.mass_at_infinity > 0}
-    theirs = {f: n for f, n in b.terms.items() if f.mass_at_infinity > 0}
     if low.lo > high.hi:
         return False
-    kept_a, kept_b = survival(mine), survival(theirs)
+    kept_a, kept_b = survival(a.terms), survival(b.terms)
     return kept_a is not None and kept_b is not None and kept_a >= kept_b
 
 
@@ -134,13 +134,7 @@ def mass_at_infinity_at_most(pld: Pld, level: Fraction) -> bool:
 
 def survival(terms: Mapping[Factor, int]) -> Fraction | None:
     """The mass on finite losses, exactly, unless that is too long to work out."""
-    lossy = [(f.mass_at_infinity, n) for f, n in terms.items() if f.mass_at_infinity > 0]
-    if sum(n * m.denominator.bit_length() for m, n in lossy) > _MOST_BITS:
-        return None
-    kept = Fraction(1)
-    for mass, n in lossy:
-        kept *= (1 - mass) ** n
-    return kept
+    return factors.survival([(f.mass_at_infinity, n) for f, n in terms.items()], _MOST_BITS)
 
 
 def largest_loss_within(a: Pld, b: Pld) -> bool:
@@ -163,10 +157,7 @@ def _compared(a: Pld, b: Pld) -> int | None:
     """The sign of the difference of the largest finite losses, that of `b` finite, if known."""
     if a._evaluator._top == math.inf:
         return 1
-    exact_a = sum((n * f.top for f, n in a.terms.items() if isinstance(f, Rational)), Fraction(0))
-    exact_b = sum((n * f.top for f, n in b.terms.items() if isinstance(f, Rational)), Fraction(0))
-    rest_a: dict[Factor, int] = {f: n for f, n in a.terms.items() if not isinstance(f, Rational)}
-    rest_b: dict[Factor, int] = {f: n for f, n in b.terms.items() if not isinstance(f, Rational)}
+    (exact_a, rest_a), (exact_b, rest_b) = _rational_part(a), _rational_part(b)
     if rest_a == rest_b:
         return _sign(exact_a - exact_b)
     if exact_a == exact_b and sum(rest_a.values()) + sum(rest_b.values()) < 200:
@@ -179,6 +170,18 @@ def _compared(a: Pld, b: Pld) -> int | None:
     return 1 if mine[0] > theirs[1] else None
 
 
+def _rational_part(pld: Pld) -> tuple[Fraction, dict[Factor, int]]:
+    """The sum of the largest losses that are rationals, and the factors with other ones."""
+    exact = Fraction(0)
+    rest: dict[Factor, int] = {}
+    for factor, n in pld.terms.items():
+        if isinstance(factor, SymmetricLoss):
+            exact += n * factor.top
+        else:
+            rest[factor] = n
+    return exact, rest
+
+
 def _sign(value: Fraction) -> int:
     return (value > 0) - (value < 0)
 
@@ -188,11 +191,10 @@ def largest_loss_bounds(pld: Pld) -> tuple[float, float]:
     top = pld._evaluator._top
     if top == float("inf"):
         return top, top
-    if len(pld.terms) <= 16 and all(isinstance(f, Rational) for f in pld.terms):
-        exact = sum(
-            (n * f.top for f, n in pld.terms.items() if isinstance(f, Rational)), Fraction(0)
-        )
-        return float_down(exact), float_up(exact)
+    if len(pld.terms) <= 16:
+        exact, rest = _rational_part(pld)
+        if not rest:
+            return float_down(exact), float_up(exact)
     size = slack = 0.0
     for f, n in pld.terms.items():
         if isinstance(f, Atoms):

@@ -13,32 +13,22 @@ The vertical line that a contour sums on, and what depends on it alone (`transfo
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_ULPS,
-    EXPM1_ULPS,
-    LOG1P_ULPS,
-    LOG_ULPS,
-    SINCOS_ULPS,
-    U,
-)
-from residua.pld.families import bounded_range, laplace, randomized_response
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, SINCOS_ULPS, U
+from residua.pld.families import symmetric
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Terms
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
 from residua.pld.families.normal_mixture import LATTICE
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.work_limit import work
 
 
@@ -221,23 +211,20 @@ class Moments:
     def __init__(self, terms: Terms, variance: float, variance_error: float):
         self.variance = variance
         self.variance_error = variance_error
-        responses, laplaces, ranges = [], [], []
+        self._symmetric: list[tuple[SymmetricLoss, int]] = []
         self.mixtures: list[tuple[GaussianMixture, int]] = []
         self.listed: list[tuple[Atoms | GaussianMixture, int]] = []
         for factor, n in terms.items():
-            if isinstance(factor, RandomizedResponse):
-                responses.append((factor.eps, factor.delta, n))
-            elif isinstance(factor, Laplace):
-                laplaces.append((factor.eps, n))
-            elif isinstance(factor, BoundedRange):
-                ranges.append((factor.eps, factor.atomic, n))
+            if isinstance(factor, SymmetricLoss):
+                self._symmetric.append((factor, n))
             else:
                 self.listed.append((factor, n))
                 if isinstance(factor, GaussianMixture):
                     self.mixtures.append((factor, n))
-        self.ranges = _columns(ranges, 3)
-        self.responses = _columns(responses, 3)
-        self.laplaces = _columns(laplaces, 2)
+        rows = [(f.eps, *f.weights, n) for f, n in self._symmetric]
+        eps, a, b, counts = np.array(rows, dtype=np.float64).reshape(-1, 4).T
+        self._columns: symmetric.Columns = (eps[:, None], a[:, None], b[:, None])
+        self._counts: Floats = counts
 
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`K(s) = ln E[e^{sZ}; Z < inf]` at real `s` (one-dimensional) and its absolute error."""
@@ -246,13 +233,10 @@ class Moments:
             error = np.abs(value) * (self.variance_error + 4.0 * U)
         else:
             value = error = np.zeros(s.shape)
-        for family, parameters, counts in self._families:
+        counts = self._counts
+        if counts.size:
             work(25.0 * counts.size * s.size, 80.0 * counts.size * s.size)
-            k, e = family.log_moment(*parameters, s)
-            if counts.size == 1:
-                k, e = counts[0] * k[0], counts[0] * e[0]
-                value, error = value + k, error + e + (3.0 * U) * np.abs(k)
-                continue
+            k, e = symmetric.log_moment(*self._columns, s)
             value = value + counts @ k
             error = error + counts @ e + (counts @ np.abs(k)) * ((counts.size + 2.0) * U)
         for factor, n in self.listed:
@@ -289,41 +273,29 @@ class Moments:
     @property
     def is_empty(self) -> bool:
         """Whether there is no factor at all."""
-        return self.variance == 0.0 and not self.listed and not self._families
+        return self.variance == 0.0 and not self.listed and not self._symmetric
+
+    @property
+    def falls(self) -> bool:
+        """Whether `|V|` falls in `ω` by more than the Gaussian part does: there are densities."""
+        return bool(self.mixtures) or bool(np.any(self._columns[2] > 0.0))
 
     @property
     def atomic_weight(self) -> tuple[float, float]:
         """`ln Π w`, the log mass of the skeleton, and its absolute error."""
-        eps, counts = self.laplaces[:, 0], self.laplaces[:, 1]
-        logs = np.log1p(0.5 * np.expm1(-eps))
-        total = float(counts @ logs)
-        error = float(counts @ (np.abs(logs) + eps)) * U * (LOG1P_ULPS + EXPM1_ULPS + 8.0)
-        more = self.ranges[:, 2] * np.log(self.ranges[:, 1])
-        total += float(more.sum())
-        error += float(np.abs(more).sum()) * (LOG_ULPS + 4.0) * U
-        return total, error + 2.0 * (counts.size + more.size) * U * abs(total)
-
-    @cached_property
-    def _families(self) -> list[tuple[Any, list[Floats], Floats]]:
-        """Module, columns of parameters and counts of each family with members."""
-        tables = (
-            (randomized_response, self.responses),
-            (laplace, self.laplaces),
-            (bounded_range, self.ranges),
-        )
-        return [
-            (family, [table[:, i : i + 1] for i in range(table.shape[1] - 1)], table[:, -1])
-            for family, table in tables
-            if table.size
-        ]
+        counts = self._counts
+        logs = np.log(np.array([f.atomic_share for f, _ in self._symmetric]))
+        total, size = float(counts @ logs), float(counts @ np.abs(logs))
+        rounding = (LOG_ULPS + 2.0 * counts.size + 4.0) * size
+        return total, U * (rounding + (EXP_ULPS + 4.0) * float(counts @ (logs < 0.0)))
 
     def log_fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |V|` for all `ω >= edge`, for each edge (increasing, positive)."""
         value = -0.5 * self.variance * (1.0 - self.variance_error - 8.0 * U) * edges * edges
-        for family, parameters, counts in self._families:
-            if family is not randomized_response:
-                work(25.0 * counts.size * edges.size, 80.0 * counts.size * edges.size)
-                value = value + counts @ family.log_fall(*parameters, lam, edges)
+        counts = self._counts
+        if counts.size:
+            work(25.0 * counts.size * edges.size, 80.0 * counts.size * edges.size)
+            value = value + counts @ symmetric.log_fall(*self._columns, lam, edges)
         for factor, n in self.mixtures:
             value = value + n * factor.fall(lam, edges)
         return np.asarray(value)
@@ -350,19 +322,16 @@ class Moments:
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
             error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
             error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
-        for family, parameters, counts in self._families:
-            rows = max(1, _BATCH // (16 * count))
-            for start in range(0, counts.size, rows):
-                part = slice(start, start + rows)
-                work(50.0 * count * counts[part].size, 200.0 * count * counts[part].size)
-                v, e = family.nodes(*(column[part] for column in parameters), lam, omega)
-                v, relative = powers(v, e, counts[part, None])
-                if v.shape[0] == 1:
-                    v, relative = v[0], relative[0]
-                else:
-                    relative = relative.sum(axis=0) + v.shape[0] * COMPLEX_PRODUCT
-                    v = np.multiply.reduce(v, axis=0)
-                value, error = multiply(value, error, v, relative)
+        rows = max(1, _BATCH // (16 * count))
+        for start in range(0, self._counts.size, rows):
+            part = slice(start, start + rows)
+            counts = self._counts[part, None]
+            work(50.0 * count * counts.size, 200.0 * count * counts.size)
+            eps, a, b = (column[part] for column in self._columns)
+            v, e = symmetric.nodes(eps, a, b, lam, omega)
+            v, relative = powers(v, e, counts)
+            relative = relative.sum(axis=0) + (counts.size - 1.0) * COMPLEX_PRODUCT
+            value, error = multiply(value, error, np.multiply.reduce(v, axis=0), relative)
         for factor, n in self.listed:
             v, e = factor.nodes(lam, line.step, count)
             v, relative = powers(v[None], e[None], np.array([[float(n)]]))
@@ -370,7 +339,3 @@ class Moments:
         if value is _ONE:
             return np.ones(count, dtype=np.complex128), np.zeros(count)
         return value, error
-
-
-def _columns(rows: Sequence[tuple[float, ...]], width: int) -> Floats:
-    return np.array(rows, dtype=np.float64) if rows else np.empty((0, width))

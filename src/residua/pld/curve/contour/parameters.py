@@ -220,7 +220,7 @@ def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> fl
 def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, step: float) -> float:
     """Where nothing beyond matters even without smoothing; inf if that is out of reach."""
     best = _gaussian_edge(moments.variance, 0.0, floor, step) if moments.variance else math.inf
-    if not (moments.mixtures or moments.laplaces.size or moments.ranges.size):
+    if not moments.falls:
         return best
     low = 2.0 / spread
     high = min(best, MAX_NODES * step)

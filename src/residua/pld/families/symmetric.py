@@ -1,0 +1,180 @@
+"""What randomized response, Laplace noise and bounded ranges share: one symmetric family.
+
+The finite losses have mass `a` at `e`, mass `a e^-e` at `-e`, and the density `b e^{(z-e)/2} / 2`
+between. With `g = 1 - e^{(t-e)/2}` and `r = e^{-(2s+1)e}`,
+
+    h(e^t) = p_inf + a g (2-g) + b g²                          |t| <= e
+    M(s) e^{-se} = a (1+r) + b (1-r) / (2s+1)                  finite part
+
+                          a                      b
+    response `R_{e,d}`    (1-d) / (1 + e^-e)     0
+    Laplace noise         1/2                    1/2
+    range, atoms `w`      w / (1 + e^-e)         (1-w) / (1 - e^-e)
+
+Errors: `a` is off by at most `EXP + 4`, `b` by `EXPM1 + 4`, the float of `e` by one unit, all
+relative in units of `u`; functions as in `ulp_bounds.py`. All terms of the curve and of real
+moments are positive, so relative errors do not grow. At a node each part counts relative to its
+value at the real point `λ`, which is at least its modulus; the arguments `ωe` are off by `4ωe`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from residua.bounds import Floats
+from residua.pld.arithmetic.ulp_bounds import (
+    EXP_ULPS,
+    EXPM1_ULPS,
+    LOG_ULPS,
+    SINCOS_ULPS,
+    TINY,
+    U,
+)
+from residua.work_limit import work
+
+Columns = tuple[Floats, Floats, Floats]
+"""`e`, `a` and `b` of several losses, to broadcast against arguments."""
+
+_SERIES_BELOW = 0.1
+"""Ranges below this have their mean by its series: `e coth(e/2)` cancels against 2."""
+
+
+class SymmetricLoss:
+    """A member of the family; without masses at infinity unless it says so."""
+
+    __slots__ = ()
+
+    eps: float
+    """`e`, relative error at most `u`."""
+
+    @property
+    def top(self) -> Fraction:
+        """The largest finite loss `e`, exactly."""
+        return Fraction(self.eps)
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """`a` and `b`."""
+        raise NotImplementedError
+
+    @property
+    def atomic_share(self) -> float:
+        """The weight `a (1 + e^-e)` of the atoms, relative to that of a response of this kind."""
+        return 1.0
+
+    @property
+    def is_symmetric(self) -> bool:
+        return True
+
+    def reverse(self) -> Self:
+        return self
+
+    @property
+    def mass_at_infinity(self) -> Fraction:
+        return Fraction(0)
+
+    @property
+    def mass_at_minus_infinity(self) -> Fraction:
+        return self.mass_at_infinity
+
+    @property
+    def atom_count(self) -> int | None:
+        return None
+
+    def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+        """Enclosure of the finite part of `h(e^t)`, `t >= 0` known up to `±dt`."""
+        work(15.0 * t.size)
+        a, b = self.weights
+        gap = np.minimum(t - self.eps, 0.0)
+        slack = 1.01 * (dt + (np.abs(gap) + self._eps_error) * U)
+        g = -np.expm1(0.5 * gap)
+        g_error = g * ((EXPM1_ULPS + 2.0) * U) + 0.5 * slack
+        least, most = np.maximum(g - g_error, 0.0), g + g_error
+        # Both parts increase in g on [0, 1].
+        low = a * least * (2.0 - least) + b * least * least
+        high = a * most * (2.0 - np.minimum(most, 1.0)) + b * most * most
+        # The curve falls by at most dt over dt, which is the better bound for tiny ranges.
+        value = a * g * (2.0 - g) + b * g * g
+        slack = slack + value * (3.0 * EXPM1_ULPS * U)
+        low, high = np.maximum(low, value - slack), np.minimum(high, value + slack)
+        wrong = (EXP_ULPS + EXPM1_ULPS + 12.0) * U
+        inside = t - self.eps < dt + self._eps_error * U
+        return (
+            np.where(inside, low * (1.0 - wrong), 0.0),
+            np.where(inside, high * (1.0 + wrong) + TINY, 0.0),
+        )
+
+    @property
+    def _eps_error(self) -> float:
+        """The error of `eps` in units of `u`."""
+        return 0.0
+
+    @property
+    def mean_loss(self) -> tuple[float, float]:
+        """`E[Z; Z < inf]` and its absolute error: `e a (1-q)` and `b (1-q) (e coth(e/2) - 2)`."""
+        a, b = self.weights
+        e, fall = self.eps, -float(np.expm1(-self.eps))
+        square = e * e
+        series = 1.0 - square / 60.0 * (1.0 - square / 42.0 * (1.0 - square / 40.0))
+        rest, wrong = square / 6.0 * series, e**10 / 2e7
+        if e >= _SERIES_BELOW:
+            rest, wrong = e * (2.0 - fall) / fall - 2.0, (2.0 * EXPM1_ULPS + 12.0) * U * (e + 4.0)
+        value = fall * (a * e + b * rest)
+        return value, fall * b * wrong + value * (EXP_ULPS + 2.0 * EXPM1_ULPS + 24.0) * U
+
+    def __repr__(self) -> str:
+        raise NotImplementedError
+
+
+def log_moment(eps: Floats, a: Floats, b: Floats, s: Floats) -> tuple[Floats, Floats]:
+    """`ln E[e^{sZ}; Z < inf]` for real `s` and its absolute error; broadcasts."""
+    # The moment is symmetric about -1/2, so `s >= -1/2` covers everything.
+    rate = 2.0 * np.abs(s + 0.5)
+    far = 0.5 * rate - 0.5
+    fall = -np.expm1(-rate * eps)
+    share = np.where(rate > 0.0, fall / np.where(rate > 0.0, rate, 1.0), eps)
+    log_base = np.log(a * (2.0 - fall) + b * share)
+    error = (EXP_ULPS + 2.0 * EXPM1_ULPS + 16.0) + (LOG_ULPS + 2.0) * np.abs(log_base)
+    return far * eps + log_base, U * (error + 8.0 * (np.abs(far) + 1.0) * eps)
+
+
+def nodes(
+    eps: Floats, a: Floats, b: Floats, lam: float, omega: Floats
+) -> tuple[NDArray[np.complex128], Floats]:
+    """`M(λ+iω)/M(λ)` and a bound on its absolute error, for `λ >= -0.45`; broadcasts."""
+    rate = 2.0 * lam + 1.0
+    fall = -np.expm1(-rate * eps)
+    base = a * (2.0 - fall) + b * fall / rate
+    argument = omega * eps
+    cosine, sine = np.cos(argument), np.sin(argument)
+    # e^{iωe} ± r e^{-iωe}, r = 1 - fall
+    plus = (2.0 - fall) * cosine + 1j * (fall * sine)
+    minus = fall * cosine + 1j * ((2.0 - fall) * sine)
+    value = (a * plus + b * minus / (rate + 2j * omega)) / base
+    # The sine of a small argument is relatively accurate, so its error is at most
+    # 2 SINCOS u min(1, ωe), and divided by |2s+1| that is min(2e, 1/ω) SINCOS u.
+    far = np.minimum(2.0 * eps, 1.0 / np.maximum(omega, rate))
+    error = a * (2.0 * SINCOS_ULPS + EXPM1_ULPS + EXP_ULPS + 8.0 * argument + 24.0)
+    error = error + b * (fall / rate) * (SINCOS_ULPS + 2.0 * EXPM1_ULPS + 4.0 * argument + 32.0)
+    error = error + b * (far * (2.0 * SINCOS_ULPS + 8.0) + 4.0 * eps)
+    return value, error * (1.01 * U / base) + np.abs(value) * ((EXP_ULPS + EXPM1_ULPS + 16.0) * U)
+
+
+def log_fall(eps: Floats, a: Floats, b: Floats, lam: float, edges: Floats) -> Floats:
+    """An upper bound of `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, `λ >= -0.45`; broadcasts.
+
+    It is `|a + b/(2s+1)| + r |a - b/(2s+1)|` over the same at `λ`. As `ω` grows the first modulus
+    falls to `a`, and the second rises or falls to it.
+    """
+    rate = 2.0 * lam + 1.0
+    whole = np.hypot(rate, 2.0 * edges)
+    first = np.hypot(a * rate + b, 2.0 * a * edges) / whole
+    second = np.maximum(np.hypot(a * rate - b, 2.0 * a * edges) / whole, a)
+    base = a * (2.0 + np.expm1(-rate * eps)) - b * np.expm1(-rate * eps) / rate
+    log_bound = np.log((first + second * np.exp(-rate * eps)) / base)
+    ulps = 4.0 * EXP_ULPS + 6.0 * EXPM1_ULPS + 60.0
+    return np.asarray(np.minimum(log_bound * (1.0 - 32.0 * U) + ulps * U, 0.0))
