@@ -254,7 +254,7 @@ _CREATED: Rules = (
     (("budget", "unit"), is_label, _LINE),
     (("data", "parent", "partition"), lambda value: value is None or is_label(value), _LINE),
     (("relation",), lambda value: value in RELATIONS, "a known relation"),
-    (("window",), lambda value: value is None or not no_window(value), "a number of seconds"),
+    (("window",), lambda v: v is None or not no_window(v), f"null or at least {LEAST_WINDOW:g} s"),
     (("library",), lambda value: type(value) is str, "a text"),
     (("shares_data",), lambda value: type(value) is bool, "true or false"),
 )
