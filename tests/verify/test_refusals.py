@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,13 +46,14 @@ GENEROUS: list[rz.Filter] = [
 
 def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) -> bool:
     """Whether a step is proven; it ends soon whatever is asked."""
-    from residua.verify.chains.steps import Task
+    from residua.verify.chains.steps import measured
     from residua.verify.descriptions.mechanisms import units_of
-    from residua.verify.proofs.filters import StepQuery
+    from residua.verify.proofs.filters import StepQuery, prove_step
 
-    step = Task("b", 1, "", config, before, after, StepQuery(mechanism, relation, {}, {}))
+    asked = StepQuery(mechanism, relation, {}, {})
+    proof, _ = measured(partial(prove_step, config, before, after, asked), 0.2)
     # A declared unit is compared with the budget's where chains are checked.
-    return step.prove(0.2).verdict == "proven" and set(units_of(mechanism)) <= {"person"}
+    return proof.verdict == "proven" and set(units_of(mechanism)) <= {"person"}
 
 
 def library_reads(mechanism: Any, relation: str) -> bool:
@@ -110,11 +112,10 @@ def test_descriptions_that_were_proven_once(mechanism: Any) -> None:
 
 
 def _first_is_proven(config: Any, state: Any, tables: dict[str, bytes]) -> bool:
-    from residua.verify.chains.steps import Task
-    from residua.verify.proofs.filters import StepQuery
+    from residua.verify.chains.steps import measured
+    from residua.verify.proofs.filters import prove_first
 
-    step = Task("b", 0, "", config, None, state, StepQuery(None, None, {}, tables))
-    return step.prove(1.0).verdict == "proven"
+    return measured(partial(prove_first, config, state, tables), 1.0)[0].verdict == "proven"
 
 
 def _library_begins(config: Any, state: Any) -> bool:
@@ -168,8 +169,8 @@ def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
-    from residua.verify.chains.steps import Task
-    from residua.verify.proofs.filters import StepQuery
+    from residua.verify.chains.steps import measured
+    from residua.verify.proofs.filters import StepQuery, prove_step
 
     draw = random.Random(name)
     entry = CATALOGUE[name]
@@ -185,8 +186,8 @@ def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
             chain.filter.state_from_json(canonical(after))
         except (ResiduaError, ValueError):
             refused += 1
-            task = Task("b", 2, "", config, step["before"], after, asked)
-            assert task.prove(1.0).verdict != "proven", after
+            claim = partial(prove_step, config, step["before"], after, asked)
+            assert measured(claim, 1.0)[0].verdict != "proven", after
     assert refused > 0
 
 
@@ -230,7 +231,7 @@ def test_a_budget_is_not_spent_three_times_within_milliseconds() -> None:
         chain.state = chain.filter.initial()
     report = verify_records({"b": chain.records}, {})
     assert report.exit_code == 1
-    assert any("a window of 0.001 seconds" in problem.what for problem in report.problems)
+    assert any("window must be null or at least 1 s, got 0.001" in problem.what for problem in report.problems)
 
 
 # -- chains that are forged field by field ------------------------------------------------------

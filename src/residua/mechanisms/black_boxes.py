@@ -19,7 +19,15 @@ from residua import checks
 from residua.bounds import LARGEST_EPS, LEAST_EPS, Floats
 from residua.errors import ArgumentError
 from residua.mechanisms import limits, relations
-from residua.mechanisms.mechanism import Check, Mechanism, Side, both, pair
+from residua.mechanisms.mechanism import (
+    Mechanism,
+    NonNegative,
+    Numbers,
+    Probability,
+    Side,
+    both,
+    pair,
+)
 from residua.pld import constructors
 from residua.pld.constructors import approximate_dp, from_exact, gaussian, identity, infinite
 from residua.pld.discretise.regions import largest
@@ -67,12 +75,10 @@ class PureDp(BlackBox):
     `R_eps` dominates every such mechanism.
     """
 
-    eps: float
+    eps: NonNegative
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "pure_dp"
-    field_checks: ClassVar[dict[str, Check]] = {"eps": checks.non_negative}
     pair: ClassVar[str] = "randomized response"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015"
 
@@ -87,16 +93,11 @@ class ApproximateDp(BlackBox):
     `R_{eps,delta}` dominates every such mechanism.
     """
 
-    eps: float
-    delta: float
+    eps: NonNegative
+    delta: Probability
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "approximate_dp"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "eps": checks.non_negative,
-        "delta": checks.probability,
-    }
     pair: ClassVar[str] = "randomized response, and everything revealed with probability δ"
     reference: ClassVar[str] = "Kairouz, Oh and Viswanath 2015; Murtagh and Vadhan 2016"
 
@@ -114,12 +115,10 @@ class Gdp(BlackBox):
     `G_mu` dominates every such mechanism, by definition.
     """
 
-    mu: float
+    mu: NonNegative
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "gdp"
-    field_checks: ClassVar[dict[str, Check]] = {"mu": checks.non_negative}
     pair: ClassVar[str] = "N(0, 1) | N(μ, 1)"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, definition 2.4"
 
@@ -135,16 +134,11 @@ class Rdp(BlackBox):
     (`pld/discretise/regions.py`).
     """
 
-    orders: tuple[float, ...]
-    epsilons: tuple[float, ...]
+    orders: Numbers
+    epsilons: Numbers
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "rdp"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "orders": checks.numbers,
-        "epsilons": checks.numbers,
-    }
     pair: ClassVar[str] = "all pairs of coins within the curve"
     reference: ClassVar[str] = "Mironov 2017"
 
@@ -177,18 +171,12 @@ class FromAtoms(BlackBox):
     under replace-one both orders of a pair occur, so the supremum of the two is taken.
     """
 
-    losses: tuple[float, ...]
-    masses: tuple[float, ...]
-    mass_at_infinity: float = 0.0
+    losses: Numbers
+    masses: Numbers
+    mass_at_infinity: Probability = 0.0
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "from_atoms"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "losses": checks.numbers,
-        "masses": checks.numbers,
-        "mass_at_infinity": checks.probability,
-    }
     pair: ClassVar[str] = "the atoms and their tilt"
     reference: ClassVar[str] = "Meiser and Mohammadi 2018; Koskela, Jälkö and Honkela 2020"
 
@@ -211,16 +199,11 @@ class FromTradeoff(BlackBox):
     takes the lower envelope of the two.
     """
 
-    alphas: tuple[float, ...]
-    betas: tuple[float, ...]
+    alphas: Numbers
+    betas: Numbers
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "from_tradeoff"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "alphas": checks.numbers,
-        "betas": checks.numbers,
-    }
     pair: ClassVar[str] = "the finite pair with this curve"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, proposition 2.2"
 
@@ -264,21 +247,15 @@ class Zcdp(BlackBox):
       `delta`, and to see an output given the event otherwise.
     """
 
-    rho: float
+    rho: NonNegative
     """The slope of the bound, 0 or more."""
-    xi: float = 0.0
+    xi: NonNegative = 0.0
     """The bound at `α = 0`, 0 or more; 0 is `rho`-zCDP."""
-    delta: float = 0.0
+    delta: Probability = 0.0
     """The probability, under either data set, of what the bound leaves out."""
     relation: str | None = None
     unit: str | None = None
 
-    kind: ClassVar[str] = "zcdp"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "rho": checks.non_negative,
-        "xi": checks.non_negative,
-        "delta": checks.probability,
-    }
     pair: ClassVar[str] = "all pairs of coins within the bound"
     reference: ClassVar[str] = "Bun and Steinke 2016, definitions 1.1 and 8.1"
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.mechanisms.mechanism import Check, Mechanism, Side, check_mechanism
+from residua.mechanisms.mechanism import Count, Inner, Mechanism, Side, check_mechanism
 from residua.mechanisms.relations import RELATIONS, directions
 from residua.pld.pld import Pld, composition
 from residua.sizes import LARGEST_COUNT
@@ -24,7 +24,6 @@ class Composed(Mechanism):
 
     mechanisms: tuple[Mechanism, ...]
 
-    kind: ClassVar[str] = "composed"
     pair: ClassVar[str] = "product of the pairs"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 3.2"
 
@@ -62,14 +61,9 @@ class Composed(Mechanism):
 class SelfComposed(Mechanism):
     """`mechanism`, `count` times."""
 
-    mechanism: Mechanism
-    count: int
+    mechanism: Inner
+    count: Count
 
-    kind: ClassVar[str] = "self_composed"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "mechanism": check_mechanism,
-        "count": checks.count,
-    }
     pair: ClassVar[str] = "power of the pair"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 3.2"
 

@@ -8,11 +8,11 @@ for each direction of a neighbouring relation, above (dominating, the default) o
 from __future__ import annotations
 
 import dataclasses
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import cached_property
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable
+from functools import cache, cached_property
+from typing import Annotated, Any, ClassVar, Literal, get_type_hints
 
 from residua import checks
 from residua.bounds import Interval
@@ -39,8 +39,7 @@ class Mechanism(ABC):
     """Base of all descriptions. Subclasses are frozen dataclasses."""
 
     kind: ClassVar[str]
-    field_checks: ClassVar[Mapping[str, Check]] = MappingProxyType({})
-    """The check of each field, in the order in which errors are raised."""
+    """The name in JSON: that of the class, in snake case."""
     version: ClassVar[int] = 1
     relations: ClassVar[tuple[str, ...]] = relations.RELATIONS
     """Relations it has PLDs for; the first is taken where none is named."""
@@ -50,12 +49,13 @@ class Mechanism(ABC):
     """Where the pair is from."""
 
     def __post_init__(self) -> None:
-        for name, check in self.field_checks.items():
+        for name, check in _field_checks(type(self)):
             checks.set_fields(self, **{name: check(name, getattr(self, name))})
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Share one `repr` and one hash: a dataclass keeps those that its class defines."""
+        """Name the kind; share one `repr` and one hash, which a dataclass keeps if it has them."""
         super().__init_subclass__(**kwargs)
+        cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         cls.__repr__ = Mechanism.__repr__  # type: ignore[method-assign]
         cls.__hash__ = Mechanism.__hash__  # type: ignore[method-assign]
 
@@ -264,12 +264,29 @@ def _cached_plds(
     return mechanism._plds(relation, accuracy, side)
 
 
+@cache
+def _field_checks(cls: type[Mechanism]) -> tuple[tuple[str, Check], ...]:
+    """The fields whose types name a check, with it, in their order."""
+    hints = get_type_hints(cls, include_extras=True)
+    names = [field.name for field in dataclasses.fields(cls)]
+    return tuple((n, check) for n in names for check in getattr(hints[n], "__metadata__", ()))
+
+
 def check_mechanism(name: str, value: Any) -> Mechanism:
     """Check that an argument is a mechanism, not nested too deeply."""
     if not isinstance(value, Mechanism):
         raise ArgumentTypeError(f"{name} must be a mechanism, got {checks.shown(value)}")
     checks.require(value.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", value)
     return value
+
+
+Positive = Annotated[float, checks.positive]
+NonNegative = Annotated[float, checks.non_negative]
+Probability = Annotated[float, checks.probability]
+Count = Annotated[int, checks.count]
+Flag = Annotated[bool, checks.flag]
+Numbers = Annotated[tuple[float, ...], checks.numbers]
+Inner = Annotated[Mechanism, check_mechanism]
 
 
 def both(relation: str, pld: Pld) -> dict[str, Pld]:

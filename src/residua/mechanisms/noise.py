@@ -10,7 +10,16 @@ from residua import checks
 from residua.bounds import LARGEST_EPS, float_down, float_up
 from residua.mechanisms import limits
 from residua.mechanisms.black_boxes import LARGEST_RHO, Zcdp
-from residua.mechanisms.mechanism import Check, Mechanism, Side, both, pair
+from residua.mechanisms.mechanism import (
+    Count,
+    Mechanism,
+    NonNegative,
+    Numbers,
+    Positive,
+    Side,
+    both,
+    pair,
+)
 from residua.mechanisms.relations import ADD_REMOVE, ZERO_OUT
 from residua.pld.arithmetic.exact import exp_of, fall_of, region
 from residua.pld.constructors import approximate_dp, from_exact, identity, infinite
@@ -42,14 +51,9 @@ class Gaussian(Mechanism):
     Gaussian differential privacy). In several dimensions too: the two means span a line.
     """
 
-    sigma: float
-    sensitivity: float = 1.0
+    sigma: Positive
+    sensitivity: NonNegative = 1.0
 
-    kind: ClassVar[str] = "gaussian"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "sigma": checks.positive,
-        "sensitivity": checks.non_negative,
-    }
     pair: ClassVar[str] = "N(0, σ²) | N(Δ, σ²)"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 2.7"
 
@@ -65,14 +69,9 @@ class Laplace(Mechanism):
     the sum of absolute values.
     """
 
-    scale: float
-    sensitivity: float = 1.0
+    scale: Positive
+    sensitivity: NonNegative = 1.0
 
-    kind: ClassVar[str] = "laplace"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "scale": checks.positive,
-        "sensitivity": checks.non_negative,
-    }
     pair: ClassVar[str] = "Lap(0, b) | Lap(Δ, b)"
     reference: ClassVar[str] = "Dwork et al. 2006; Balle, Barthe and Gaboardi 2018, theorem 3"
 
@@ -90,14 +89,9 @@ class DiscreteGaussian(Mechanism):
     concentrated-DP bound is used.
     """
 
-    sigma: float
-    sensitivity: int = 1
+    sigma: Positive
+    sensitivity: Count = 1
 
-    kind: ClassVar[str] = "discrete_gaussian"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "sigma": checks.positive,
-        "sensitivity": checks.count,
-    }
     pair: ClassVar[str] = "N_Z(0, σ²) | N_Z(Δ, σ²)"
     reference: ClassVar[str] = "Canonne, Kamath and Steinke 2020"
 
@@ -126,14 +120,9 @@ class DiscreteLaplace(Mechanism):
     dominated, since its point at the height of any vertex lies to the right of the next one.
     """
 
-    scale: float
-    sensitivity: int = 1
+    scale: Positive
+    sensitivity: Count = 1
 
-    kind: ClassVar[str] = "discrete_laplace"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "scale": checks.positive,
-        "sensitivity": checks.count,
-    }
     pair: ClassVar[str] = "Geo±(0, b) | Geo±(Δ, b)"
     reference: ClassVar[str] = "Ghosh, Roughgarden and Sundararajan 2012"
 
@@ -182,16 +171,10 @@ class TruncatedLaplace(Mechanism):
     `R_{0,δ}`. Parameters are rounded up: the PLD increases in `δ`, `e` and `w`.
     """
 
-    scale: float
-    bound: float
-    sensitivity: float = 1.0
+    scale: Positive
+    bound: Positive
+    sensitivity: NonNegative = 1.0
 
-    kind: ClassVar[str] = "truncated_laplace"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "scale": checks.positive,
-        "bound": checks.positive,
-        "sensitivity": checks.non_negative,
-    }
     pair: ClassVar[str] = "Lap(0, b) on [-A, A] | Lap(Δ, b) on [Δ-A, Δ+A]"
     reference: ClassVar[str] = "Geng, Ding, Guo and Kumar 2020"
 
@@ -237,16 +220,10 @@ class MixtureOfGaussians(Mechanism):
     Sensitivities are norms; the line is the worst case.
     """
 
-    sigma: float
-    sensitivities: tuple[float, ...]
-    probabilities: tuple[float, ...]
+    sigma: Positive
+    sensitivities: Numbers
+    probabilities: Numbers
 
-    kind: ClassVar[str] = "mixture_of_gaussians"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "sigma": checks.positive,
-        "sensitivities": checks.numbers,
-        "probabilities": checks.numbers,
-    }
     relations: ClassVar[tuple[str, ...]] = (ADD_REMOVE, ZERO_OUT)
     pair: ClassVar[str] = "Σ p_i N(s_i, σ²) | N(0, σ²)"
     reference: ClassVar[str] = "Choquette-Choo, Ganesh, Steinke and Thakurta 2024"

@@ -9,7 +9,15 @@ from typing import ClassVar
 from residua import checks
 from residua.bounds import float_down, float_up
 from residua.mechanisms import limits
-from residua.mechanisms.mechanism import Check, Mechanism, Side, check_mechanism
+from residua.mechanisms.mechanism import (
+    Count,
+    Inner,
+    Mechanism,
+    NonNegative,
+    Positive,
+    Probability,
+    Side,
+)
 from residua.mechanisms.noise import (
     DiscreteGaussian,
     DiscreteLaplace,
@@ -38,16 +46,10 @@ class SubsampledGaussian(Mechanism):
     (Choquette-Choo et al. 2024, Privacy amplification for matrix mechanisms).
     """
 
-    sigma: float
-    sampling_rate: float
-    sensitivity: float = 1.0
+    sigma: Positive
+    sampling_rate: Probability
+    sensitivity: NonNegative = 1.0
 
-    kind: ClassVar[str] = "subsampled_gaussian"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "sigma": checks.positive,
-        "sampling_rate": checks.probability,
-        "sensitivity": checks.non_negative,
-    }
     pair: ClassVar[str] = "(1-q) N(0, σ²) + q N(Δ, σ²) | N(0, σ²), or | (1-q) N(0) + q N(-Δ)"
     reference: ClassVar[str] = "Abadi et al. 2016; Zhu, Dong and Wang 2022, theorem 11"
 
@@ -75,14 +77,9 @@ class PoissonSampled(Mechanism):
     for symmetric noise with a `sensitivity` of that meaning also advanced joint convexity.
     """
 
-    mechanism: Mechanism
-    sampling_rate: float
+    mechanism: Inner
+    sampling_rate: Probability
 
-    kind: ClassVar[str] = "poisson_sampled"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "mechanism": check_mechanism,
-        "sampling_rate": checks.probability,
-    }
     pair: ClassVar[str] = "(1-q) C + q A | C, for its pair A | C; replace-one: | (1-q) C + q B"
     reference: ClassVar[str] = "Balle et al. 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11"
 
@@ -140,16 +137,10 @@ class SampledWithoutReplacement(Mechanism):
     supremum.
     """
 
-    mechanism: Mechanism
-    source_size: int
-    sample_size: int
+    mechanism: Inner
+    source_size: Count
+    sample_size: Count
 
-    kind: ClassVar[str] = "sampled_without_replacement"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "mechanism": check_mechanism,
-        "source_size": checks.count,
-        "sample_size": checks.count,
-    }
     relations: ClassVar[tuple[str, ...]] = (REPLACE_ONE,)
     pair: ClassVar[str] = "x ≥ 1: (1-γ) B + γ A | B, for its pair A | B; x < 1: mirrored"
     reference: ClassVar[str] = "Zhu, Dong and Wang 2022, theorem 11"

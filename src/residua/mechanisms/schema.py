@@ -14,11 +14,12 @@ from typing import Any
 SCHEMAS = "#/components/schemas/"
 MECHANISM, FILTER = "Mechanism", "Filter"
 _TYPES: dict[str, dict[str, Any]] = {
-    "float": {"type": "number"},
-    "int": {"type": "integer"},
+    **{name: {"type": "number"} for name in ("float", "Positive", "NonNegative", "Probability")},
+    **{name: {"type": "integer"} for name in ("int", "Count")},
     "str": {"type": "string"},
-    "bool": {"type": "boolean"},
-    **{name: {"$ref": SCHEMAS + MECHANISM} for name in ("Mechanism", "Query", "Pld")},
+    **{name: {"type": "boolean"} for name in ("bool", "Flag")},
+    "Numbers": {"type": "array", "items": {"type": "number"}},
+    **{name: {"$ref": SCHEMAS + MECHANISM} for name in ("Mechanism", "Inner", "Query", "Pld")},
     "Filter": {"$ref": SCHEMAS + FILTER},
 }
 _WORDS = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua import checks
 from residua.bounds import LARGEST_EPS, LEAST_EPS
 from residua.errors import ArgumentTypeError
 from residua.mechanisms import limits
-from residua.mechanisms.mechanism import Check, Mechanism, Side, both
+from residua.mechanisms.mechanism import Flag, Mechanism, NonNegative, Positive, Side, both
 from residua.mechanisms.relations import REPLACE_ONE, ZERO_OUT
 from residua.pld.arithmetic.exact import from_masses, response
 from residua.pld.constructors import from_exact, identity, infinite
@@ -40,7 +40,6 @@ class RandomizedResponse(Mechanism):
     num_buckets: int = 2
     noise_parameter: float | None = None
 
-    kind: ClassVar[str] = "randomized_response"
     relations: ClassVar[tuple[str, ...]] = (REPLACE_ONE, ZERO_OUT)
     pair: ClassVar[str] = "(e^ε, 1, 1, …) | (1, e^ε, 1, …), normalised"
     reference: ClassVar[str] = "Warner 1965; Kairouz, Bonawitz and Ramage 2016"
@@ -91,24 +90,15 @@ class ExponentialMechanism(Mechanism):
     (`monotonic`), the length is `eps / 2` under add-remove and zero-out.
     """
 
-    eps: float
-    monotonic: bool = False
+    eps: NonNegative
+    monotonic: Flag = False
 
-    kind: ClassVar[str] = "exponential_mechanism"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "monotonic": checks.flag,
-        "eps": checks.non_negative,
-    }
     pair: ClassVar[str] = "sup over t of two-point pairs with losses t and t - ε: range ε"
     reference: ClassVar[str] = "McSherry and Talwar 2007; Dong, Durfee and Rogers 2020"
 
     def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         halved = self.monotonic and relation != REPLACE_ONE
         return both(relation, limits.bounded_range(Fraction(self.eps) / (1 + halved), side))
-
-
-def _noise(name: str, value: Any) -> str:
-    return checks.one_of(name, value, NOISES)
 
 
 @dataclass(frozen=True)
@@ -124,20 +114,17 @@ class ReportNoisyMax(Mechanism):
     `R_e` is the best that is known for the last two without a bound on the number of candidates.
     """
 
-    scale: float
+    scale: Positive
     noise: str = "laplace"
-    sensitivity: float = 1.0
-    monotonic: bool = False
+    sensitivity: NonNegative = 1.0
+    monotonic: Flag = False
 
-    kind: ClassVar[str] = "report_noisy_max"
-    field_checks: ClassVar[dict[str, Check]] = {
-        "noise": _noise,
-        "monotonic": checks.flag,
-        "scale": checks.positive,
-        "sensitivity": checks.non_negative,
-    }
     pair: ClassVar[str] = "range ε (Gumbel) or ε-DP, ε = 2Δ/b, or Δ/b for monotonic scores"
     reference: ClassVar[str] = "Dwork and Roth 2014; McKenna and Sheldon 2020; Ding et al. 2021"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.one_of("noise", self.noise, NOISES)
 
     def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         times = 1 if self.monotonic and relation != REPLACE_ONE else 2

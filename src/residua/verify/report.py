@@ -127,8 +127,8 @@ class Report:
         """The report for people, in what any output can show."""
         lines = [
             f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
-            f" states, and spends that were admitted): {self.proven} proven,"
-            f" {self.refuted} refuted, {self.undecided} undecided",
+            " states, and spends, holds and commits that were admitted):"
+            f" {self.proven} proven, {self.refuted} refuted, {self.undecided} undecided",
             self._checked_against,
         ]
         if self.since:

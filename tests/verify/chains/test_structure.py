@@ -374,7 +374,7 @@ def test_a_decision_is_yes_or_no(decision: Any) -> None:
     if not decision:
         change["after"] = chain.records[2].body["before"]
     texts = rehashed(chain, {2: change})
-    assert _found({"b": texts}, "neither yes nor no") == [("b", 2)]
+    assert _found({"b": texts}, "admitted must be true or false") == [("b", 2)]
 
 
 def test_time_does_not_run_backwards() -> None:

@@ -63,7 +63,7 @@ def test_one_contact_to_the_last_digits(kind: str, mu: float) -> None:
 
     eps, none = Fraction(mu) / 10, Fraction(0)
     factor = {
-        "response": Response(eps, none, eps, none),
+        "response": Response(eps),
         "laplace": Noise(eps, eps),
         "range": Noise(eps, eps, none),
     }[kind]
@@ -92,7 +92,7 @@ def test_tiny_costs_are_settled(kind: str) -> None:
         eps = 10.0**exponent
         size = Fraction(eps)
         factor, loss = {
-            "response": (Response(size, none, size, none), rz.pure_dp(eps)),
+            "response": (Response(size), rz.pure_dp(eps)),
             "laplace": (Noise(size, size), rz.laplace(1.0, eps)),
             "range": (Noise(size, size, none), rz.mechanisms.ExponentialMechanism(eps).pld()),
         }[kind]

@@ -11,9 +11,9 @@ however right it is in itself: it is undecided until a new window begins from th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from residua.verify.workers import spread
 
 TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
+ALL_HOLDS = "holds"
 
 
 @dataclass(frozen=True)
@@ -41,69 +42,46 @@ class Task:
     budget: str
     seq: int
     key: str
-    config: Any
-    before: Any
-    after: Any
-    asked: StepQuery
+    claim: Callable[[], Proof]
     missing: str | None = None
-    part: Part | None = None
-    hold: str | None = None
-    """The open hold whose commit this would be; None for what was done."""
+    """Why it cannot be proven, if a table is not here."""
+    starts: bool = False
+    """Whether nothing before it matters: the first state of a budget or of a window."""
+    holds: str | None = None
+    """The open holds of which it is asked whether they fit; None for what was done."""
 
     def verdict_on_record(self, proof: Proof) -> Proof:
         """The meaning of a verdict for the record."""
-        if self.hold is None:
+        if self.holds is None:
             return proof
         if proof.verdict == "proven":
             return proven("the open holds fit")
-        what, do = f"hold {self.hold!r}", "does"
-        if self.total is not None:
-            what, do = "holds", "do"
+        do = "do" if self.holds == ALL_HOLDS else "does"
         word = f"{do} not fit" if proof.verdict == "refuted" else "cannot be shown to fit"
-        return Proof(proof.verdict, f"the open {what} {word}: {proof.reason}")
-
-    component: Any = None
-    """The component of a union in which holds set amounts aside."""
-    takes: tuple[Any, ...] | None = None
-    """What an open hold sets aside, of which is asked whether it suffices."""
-    total: tuple[Fraction, ...] | None = None
-    """What all open holds set aside, of which is asked whether it is left."""
-
-    @property
-    def starts(self) -> bool:
-        """Whether nothing before it matters: the first state of a budget or of a window."""
-        return self.before is None
-
-    def prove(self, limit: float = LIMIT, memory: float = MEMORY) -> Proof:
-        """The verdict, with so many seconds of counted work and megabytes at most."""
-        return self.measured(limit, memory)[0]
+        return Proof(proof.verdict, f"the open {self.holds} {word}: {proof.reason}")
 
     def measured(self, limit: float, memory: float) -> tuple[Proof, float]:
         """The verdict and the counted work, in seconds."""
         if self.missing is not None:
             return undecided(self.missing), 0.0
-        with limit_work(limit, memory) as share:
-            try:
-                found = self._proof()
-            except Exhausted as error:
-                found = undecided(str(error))
-            except MemoryError:
-                found = undecided("memory limit: this machine has no more memory")
-            except UNREADABLE as error:
-                # Nothing that goes wrong here says anything about the record.
-                found = undecided(f"the proof failed: {error!r:.200}")
-        return found, min(share.seconds, limit)
+        return measured(self.claim, limit, memory)
 
-    def _proof(self) -> Proof:
-        if self.takes is not None:
-            own = self.component, self.takes
-            return prove_set_aside(self.config, self.after, *own, self.asked)
-        if self.total is not None:
-            return prove_room(self.config, self.after, self.component, self.total)
-        if self.before is None:
-            first = prove_first(self.config, self.after, self.asked.after)
-            return first if self.part is None else all_of([first, self.part.prove(self.config)])
-        return prove_step(self.config, self.before, self.after, self.asked)
+
+def measured(
+    claim: Callable[[], Proof], limit: float = LIMIT, memory: float = MEMORY
+) -> tuple[Proof, float]:
+    """The verdict on a claim and its work, with so many seconds and megabytes at most."""
+    with limit_work(limit, memory) as share:
+        try:
+            found = claim()
+        except Exhausted as error:
+            found = undecided(str(error))
+        except MemoryError:
+            found = undecided("memory limit: this machine has no more memory")
+        except UNREADABLE as error:
+            # Nothing that goes wrong here says anything about the record.
+            found = undecided(f"the proof failed: {error!r:.200}")
+    return found, min(share.seconds, limit)
 
 
 class _Tables(NamedTuple):
@@ -124,11 +102,11 @@ def tasks_of(
     known_of: dict[int, _Tables] = {}
     """The tables of the state that was stated last of each open hold, by the record of the hold."""
     for record in chain.records:
-        body, before = record.body, None
+        body = record.body
         holds.follow(record)
         starts = record.type in ("create", "refresh")
         if starts:
-            after = body["state"]
+            before, after = None, body["state"]
         elif record.type in ASKING and body["admitted"] is True:
             before, after = body["before"], body["after"]
         else:
@@ -138,9 +116,10 @@ def tasks_of(
         if starts or before != after:
             tables = _fetched(chain, record, body["tables"], source)
         new = record.seq > done.get(chain.name, -1)
-        if new and record.type != "hold":
-            where = part if record.type == "create" else None
-            yield _task(chain, record, config, (before, after), body, (known, tables), where)
+        if new and starts:
+            yield _first_task(record, config, tables, part if record.type == "create" else None)
+        elif new and record.type != "hold":
+            yield _task(record, config, (before, after), body, (known, tables), None)
         # Each open hold, as if it were committed after those that were made before it.
         following = _following(chain, record, holds)
         if isinstance(following, Sum):
@@ -156,50 +135,55 @@ def tasks_of(
                 known_of[hold.seq] = then
             then = known_of[hold.seq]
             if new:
-                asked, states = hold.body, (before, after)
-                made = _task(chain, record, config, states, asked, (known, then), None)
-                yield replace(made, hold=str(asked["hold"]))
+                name = f"hold {hold.body['hold']!r}"
+                yield _task(record, config, (before, after), hold.body, (known, then), name)
             before, known = after, then
+
+
+def _key(*shown: Any) -> str:
+    return digest(canonical(list(shown)))
+
+
+def _first_task(record: Record, config: Any, tables: _Tables, part: Part | None) -> Task:
+    state = record.body["state"]
+    key = _key(config, state, tables.names, part and part.plain)
+    claim = partial(_begins, config, state, tables.found, part)
+    return Task(record.budget, record.seq, key, claim, tables.missing, starts=True)
+
+
+def _begins(config: Any, state: Any, tables: Mapping[str, bytes], part: Part | None) -> Proof:
+    first = prove_first(config, state, tables)
+    return first if part is None else all_of([first, part.prove(config)])
+
+
+def _task(
+    record: Record,
+    config: Any,
+    states: tuple[Any, Any],
+    body: Mapping[str, Any],
+    tables: tuple[_Tables, _Tables],
+    holds: str | None,
+) -> Task:
+    """That a step is sound from the one state to the other, for what `body` asks."""
+    asked = StepQuery(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
+    key = _key(config, *states, asked.mechanism, asked.relation, *(each.names for each in tables))
+    claim = partial(prove_step, config, *states, asked)
+    return Task(record.budget, record.seq, key, claim, tables[1].missing, holds=holds)
 
 
 def _sum_tasks(record: Record, config: Any, after: Any, holds: Sum) -> Iterator[Task]:
     """That what holds set aside suffices for each that is stated, and is left for all of them."""
     filters = after.get("filters") if isinstance(after, Mapping) else None
     budget, seq, place = record.budget, record.seq, holds.component
-    none = StepQuery(None, None, {}, {})
     for hold, _, takes in holds.stated:
         asked = StepQuery(hold.body.get("mechanism"), hold.body.get("relation"), {}, {})
-        shown = [config, filters, place, list(takes), asked.mechanism, asked.relation]
-        key = digest(canonical(["suffices", *shown]))
-        yield Task(
-            budget, seq, key, config, after, after, asked,
-            hold=str(hold.body["hold"]), component=place, takes=takes,
-        )  # fmt: skip
-    total = [str(each) for each in holds.total]
-    key = digest(canonical(["room", config, after, place, total]))
-    yield Task(
-        budget, seq, key, config, after, after, none,
-        hold="", component=place, total=holds.total,
-    )  # fmt: skip
-
-
-def _task(
-    chain: Chain,
-    record: Record,
-    config: Any,
-    states: tuple[Any, Any],
-    body: Mapping[str, Any],
-    tables: tuple[_Tables, _Tables],
-    part: Part | None,
-) -> Task:
-    before, after = states
-    asked = StepQuery(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
-    shown = [config, before, after, asked.mechanism, asked.relation]
-    names = None if before is None else tables[0].names
-    shown += [names, tables[1].names, part and part.plain]
-    key = digest(canonical(shown))
-    missing = tables[1].missing
-    return Task(chain.name, record.seq, key, config, before, after, asked, missing, part)
+        shown = config, filters, place, list(takes), asked.mechanism, asked.relation
+        claim = partial(prove_set_aside, config, after, place, takes, asked)
+        name = f"hold {hold.body['hold']!r}"
+        yield Task(budget, seq, _key("suffices", *shown), claim, holds=name)
+    key = _key("room", config, after, place, [str(each) for each in holds.total])
+    claim = partial(prove_room, config, after, place, holds.total)
+    yield Task(budget, seq, key, claim, holds=ALL_HOLDS)
 
 
 def _following(chain: Chain, record: Record, holds: Holds) -> list[Following] | Sum:
@@ -245,17 +229,12 @@ def prove_all(
     tasks: list[Task], jobs: int, limits: Limits, progress: Progress | None
 ) -> list[Step]:
     """The verdicts on steps, in the order of their chains."""
-    firsts: dict[str, Task] = {}
-    for task in tasks:
-        firsts.setdefault(task.key, task)
+    alike = Counter(task.key for task in tasks)
     proofs: dict[str, Proof] = {}
-    shares: dict[str, int] = {}
-    for task in tasks:
-        shares[task.key] = shares.get(task.key, 0) + 1
     finished = 0
-    for key, proof in _proofs(list(firsts.values()), jobs, limits):
+    for key, proof in _proofs(list({task.key: task for task in tasks}.values()), jobs, limits):
         proofs[key] = proof
-        finished += shares[key]
+        finished += alike[key]
         if progress is not None:
             progress(finished, len(tasks))
     return list(_resting(tasks, proofs))
@@ -270,7 +249,7 @@ def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
             budget, refuted, undecided = name, None, None
         verdict, reason = all_of([task.verdict_on_record(proofs[task.key]) for task in same])
         # Later states rest on the step itself, not on whether the open holds still fit after it.
-        moved = "proven" if same[0].hold is not None else proofs[same[0].key].verdict
+        moved = "proven" if same[0].holds is not None else proofs[same[0].key].verdict
         if verdict == "proven" and refuted is not None:
             verdict, reason = "undecided", f"rests on step {refuted}, which was refuted; {reason}"
         elif verdict == "proven" and undecided is not None:

@@ -55,15 +55,7 @@ def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
                 broken = f"record {before.seq} or {record.seq} was changed: {broken}"
             chain.wrong(record.seq, broken)
             chain.whole = False
-        if not is_time(record.body["time"]):
-            chain.wrong(
-                record.seq,
-                f"time must be YYYY-MM-DDThh:mm:ss.mmmZ, got {record.body['time']!r:.60}",
-            )
-        if not _is_name(record.body["by"]):
-            chain.wrong(
-                record.seq, f"by must be one line of printable text, got {record.body['by']!r:.60}"
-            )
+        _check_fields(record.body, _EVERY, partial(chain.wrong, record.seq))
         chain.records.append(record)
         before = record
     if not chain.records:
@@ -101,8 +93,6 @@ def check_states(chain: Chain) -> None:
         if "reason" in body and not _is_reason(body["reason"], kind):
             wrong(f"reason must be a text, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
-        if "hold" in body and type(body["hold"]) is not str:
-            wrong(f"hold must be a text, got {body['hold']!r:.60}")
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
         ):
@@ -137,7 +127,7 @@ def check_states(chain: Chain) -> None:
             if type(body["generation"]) is not int or body["generation"] != generation:
                 wrong(f"generation must be {generation}, got {body['generation']}")
         if kind == "create":
-            _check_created(body, wrong)
+            _check_fields(body, _CREATED, wrong)
         if kind in ("create", "refresh"):
             began = body["time"]
         if kind in ("retire", "recover"):
@@ -145,9 +135,12 @@ def check_states(chain: Chain) -> None:
         state = state_after(record)
 
 
-def _is_name(value: Any) -> bool:
-    """Whether this is a name after NFC normalisation."""
-    return isinstance(value, str) and is_label(unicodedata.normalize("NFC", value))
+def _check_fields(body: Mapping[str, Any], rules: Rules, wrong: Callable[[str], None]) -> None:
+    """Check those of these fields that a record has."""
+    for names, good, what in rules:
+        for name in names:
+            if name in body and not good(body[name]):
+                wrong(f"{name} must be {what}, got {body[name]!r:.60}")
 
 
 def _is_reason(value: Any, kind: str) -> bool:
@@ -157,23 +150,6 @@ def _is_reason(value: Any, kind: str) -> bool:
     return kind not in ("retire", "cancel") or 0 < len(value.strip()) <= len(value) <= 2000
 
 
-def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> None:
-    if body["relation"] not in RELATIONS:
-        wrong(f"relation must be a known relation, got {body['relation']!r:.60}")
-    if body["window"] is not None and no_window(body["window"]):
-        wrong(f"a window of {body['window']!r:.60} seconds")
-    for name in ("budget", "unit"):
-        if not is_label(body[name]):
-            wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
-    for name in ("data", "parent", "partition"):
-        if body[name] is not None and not is_label(body[name]):
-            wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
-    if type(body["library"]) is not str:
-        wrong(f"library must be a text, got {body['library']!r:.60}")
-    if type(body["shares_data"]) is not bool:
-        wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
-
-
 def _late(hold: Record, time: str) -> bool:
     """Whether a hold's time was over; times are written so that they sort as texts."""
     expires = hold.body["expires"]
@@ -181,17 +157,9 @@ def _late(hold: Record, time: str) -> bool:
 
 
 def _check_request(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
-    if type(body["admitted"]) is not bool:
-        wrong("the decision is neither yes nor no")
-    if type(body["assumed"]) is not bool:
-        wrong(f"assumed must be true or false, got {body['assumed']!r:.60}")
     bound = None if body["assumed"] is True else undeclared(body["mechanism"])
     if bound is not None:
         wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
-    if not _is_name(body["key"]):
-        wrong(f"key must be one line of printable text, got {body['key']!r:.60}")
-    if type(body["request"]) is not str:
-        wrong(f"request must be a text, got {body['request']!r:.60}")
     named = {name for name, _ in members_of(body["group"])}
     if body["binding"] is not None and body["binding"] not in sorted(named):
         wrong(f"binding must be a budget of the group, got {body['binding']!r:.60}")
@@ -262,3 +230,32 @@ def _end(begun: datetime, window: float, count: int) -> datetime | None:
     except OverflowError:
         return None
     return end.replace(microsecond=end.microsecond // 1000 * 1000)
+
+
+# -- fields ---------------------------------------------------------------------------------------
+
+
+def _is_name(value: Any) -> bool:
+    """Whether this is a name after NFC normalisation."""
+    return isinstance(value, str) and is_label(unicodedata.normalize("NFC", value))
+
+
+_LINE = "one line of printable text"
+Rules = tuple[tuple[tuple[str, ...], Callable[[Any], bool], str], ...]
+"""Names of fields, the check of their values, and what these must be."""
+_EVERY: Rules = (
+    (("time",), is_time, "YYYY-MM-DDThh:mm:ss.mmmZ"),
+    (("by", "key"), _is_name, _LINE),
+    (("request", "hold"), lambda value: type(value) is str, "a text"),
+    (("admitted", "assumed"), lambda value: type(value) is bool, "true or false"),
+)
+"""Fields of records of any type."""
+_CREATED: Rules = (
+    (("budget", "unit"), is_label, _LINE),
+    (("data", "parent", "partition"), lambda value: value is None or is_label(value), _LINE),
+    (("relation",), lambda value: value in RELATIONS, "a known relation"),
+    (("window",), lambda v: v is None or not no_window(v), f"null or at least {LEAST_WINDOW:g} s"),
+    (("library",), lambda value: type(value) is str, "a text"),
+    (("shares_data",), lambda value: type(value) is bool, "true or false"),
+)
+"""Fields of the record that creates a budget."""

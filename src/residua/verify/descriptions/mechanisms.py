@@ -25,6 +25,7 @@ from residua.verify.losses.factors import (
     Noise,
     Pairs,
     Response,
+    Revealed,
     Stated,
     together,
 )
@@ -102,7 +103,8 @@ def response(eps: Any, delta: Any = 0) -> Loss:
     e, d = exact(eps), exact(delta)
     if not (e >= 0 and 0 <= d < 1):
         raise ValueError(f"eps {eps!r}, delta {delta!r}")
-    return Loss() if e == 0 and d == 0 else _one(Response(e, d, written(eps), written(delta)))
+    pure = _one(Response(e, written(eps))) if e else Loss()
+    return pure + _one(Revealed(d, written(delta))) if d else pure
 
 
 def _gaussian(f: Fields, _relation: str) -> Loss:
@@ -119,14 +121,18 @@ def _laplace(f: Fields, _relation: str) -> Loss:
 def _discrete_laplace(f: Fields, _relation: str) -> Loss:
     scale, k = exact(f["scale"]), f["sensitivity"]
     if k == 1:
-        e, zero = 1 / scale, Fraction(0)
-        return _one(Response(e, zero, written(float(e)) if Fraction(float(e)) == e else e, zero))
-    return _one(Geometric(scale, k, written(f["scale"]))) if k > 0 else Loss()
+        return _one(Response(1 / scale, _as_written(1 / scale)))
+    return _one(Geometric(scale, k, k / written(f["scale"]))) if k > 0 else Loss()
+
+
+def _as_written(value: Fraction) -> Fraction:
+    """The decimal of a ratio that is a float: ratios are worked out, not written."""
+    return written(float(value)) if Fraction(float(value)) == value else value
 
 
 def _discrete_gaussian(f: Fields, _relation: str) -> Loss:
-    sigma, k = exact(f["sigma"]), f["sensitivity"]
-    return _one(DiscreteGaussian(sigma, k, written(f["sigma"]))) if k > 0 else Loss()
+    k, rho = f["sensitivity"], (f["sensitivity"] / written(f["sigma"])) ** 2 / 2
+    return _one(DiscreteGaussian(exact(f["sigma"]), k, rho)) if k > 0 else Loss()
 
 
 def _truncated_laplace(f: Fields, _relation: str) -> Loss:
@@ -170,11 +176,9 @@ def _noisy_max(f: Fields, relation: str) -> Loss:
     e = times * size / scale
     if e == 0:
         return Loss()
-    # A ratio is worked out, not written.
-    top = written(float(e)) if Fraction(float(e)) == e else e
     if f["noise"] == "gumbel":
-        return _one(Noise(e, top, Fraction(0)))
-    return _one(Response(e, Fraction(0), top, Fraction(0)))
+        return _one(Noise(e, _as_written(e), Fraction(0)))
+    return _one(Response(e, _as_written(e)))
 
 
 def _subsampled(f: Fields, relation: str) -> Loss:
@@ -274,7 +278,12 @@ def _finite(pairs: Pairs, relation: str) -> Loss:
     """A loss with rational masses; none where both distributions are the same."""
     if relation == _REPLACE and not pairs.symmetric:
         pairs = symmetric_hull(pairs)
-    return Loss() if pairs.p == pairs.q and sum(pairs.p) == 1 else _one(pairs)
+    seen = [(p, q) for p, q in zip(pairs.p, pairs.q, strict=True) if p and q]
+    over, under = (sum((each[side] for each in seen), Fraction(0)) for side in (0, 1))
+    if over == under and all(p == q for p, q in seen):
+        # Everything or nothing.
+        return _one(Revealed(1 - over, _as_written(1 - over))) if over < 1 else Loss()
+    return _one(pairs)
 
 
 _KINDS: dict[str, Callable[[Fields, str], Loss]] = {

@@ -1,19 +1,13 @@
 """Finite laws above losses: chords through their curves, at free points or on a lattice.
 
-Between points the curve is replaced by its chord, which lies above; beyond the last point it is
-held constant, which is mass at infinity. A single factor is read off its own curve, a composition
-off a fine lattice that dominates it. A proof through a law above is a proof; a disproof is not.
+Between points the curve is replaced by its chord, which lies above the convex curve, so its law
+dominates: its atom at `x_k > 1` is `x_k` times the jump of slopes there. Beyond the last point the
+curve is held constant, which is mass at infinity; for `x < 1` the same for the reversal. A single
+factor is read off its own curve, a composition off a fine lattice that dominates it. A proof
+through a law above is a proof; a disproof is not.
 
-**On a lattice** laws are composed by polynomials.
-
-With `h_k = h(e^{kd})` the piecewise-linear curve through these points lies above the convex curve
-`h`, so its law dominates. Its atom at `k > 0` is `x_k` times the jump of slopes,
-
-    p_k = ((h_{k+1} - h_k) + e^d (h_{k-1} - h_k)) / (e^d - 1);
-
-beyond the last point the curve is held constant (mass at infinity), on the other side the same for
-the reversal. An atom between lattice points is split between them so that both its masses stay.
-The composition of laws on one lattice is the product of their polynomials.
+**On a lattice** laws are composed by products of polynomials. An atom between lattice points is
+split between them so that both its masses stay.
 
 The *excess* `g(t) = h(e^t) - (1-e^t)_+` at lattice points is a sum of positive terms.
 """
@@ -68,8 +62,9 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
             if factor.missing().is_zero():
                 tops = factor.top(), factor.top(True)
             most = max((near(top) for top in tops if top is not None), default=math.inf)
-            height, points = partial(known_curve, factor), _points(whole, fine, most)
-            return _through(height, points, level, factor.symmetric, ends=tops)
+            at = _points(whole, fine, most)
+            height, point = partial(known_curve, factor), lambda i: arb(at(i))
+            return _through(height, factor.symmetric, point, level, MOST_ATOMS, ends=tops)
 
         return make
     return lambda: _off_lattice(loss, min(known), whole, level, fine)
@@ -125,34 +120,35 @@ def _off_lattice(loss: Loss, least: float, whole: float, level: float, fine: flo
 
     at = _points(whole, fine)
 
-    def on_lattice(i: int) -> float:
-        return max(float(round(at(i) / float(spacing))), float(i)) * float(spacing)
+    def on_lattice(i: int) -> Ball:
+        return max(round(at(i) / float(spacing)), i) * d
 
-    return _through(heights, on_lattice, level, loss.symmetric, spacing)
+    return _through(heights, loss.symmetric, on_lattice, level, MOST_ATOMS)
 
 
 def _through(
     heights: Callable[[Ball, bool], Ball],
-    point: Callable[[int], float],
-    level: float,
     symmetric: bool,
-    spacing: Fraction | None = None,
+    point: Callable[[int], Ball],
+    level: float,
+    most: int,
+    reach: float = math.inf,
     ends: tuple[Ball | None, Ball | None] = (None, None),
 ) -> Finite:
     """The law of the chords through points of a curve, on both sides of `x = 1`.
 
-    `ends` are the largest losses, if they are known: the last points, so that atoms there stay.
+    Points go on until the curve is at most `level`, or there are more than `reach`. `ends` are the
+    largest losses, if they are known: the last points, so that atoms there stay.
     """
     sides = []
     for back in (False,) if symmetric else (False, True):
         t: list[Ball] = []
         h: list[Ball] = []
         end = ends[back]
-        while len(h) < 3 or not h[-1] <= level:
-            if len(h) > MOST_ATOMS:
+        while len(h) < 3 or not (h[-1] <= level or len(h) > reach):
+            if len(h) > most:
                 raise Unknown("its law has too many outcomes")
-            at = point(len(h))
-            place = arb(at) if spacing is None else round(at / float(spacing)) * ball(spacing)
+            place = point(len(h))
             if end is not None and len(h) >= 2 and not place < end and end > t[-1]:
                 t.append(end)
                 h.append(arb(0))
@@ -160,7 +156,7 @@ def _through(
             if t and not place > t[-1]:
                 raise Unknown("its points cannot be told apart")
             t.append(place)
-            h.append(heights(place, back))
+            h.append(_floored(heights(place, back)))
         x = [each.exp() for each in t]
         slopes = [(h[i] - h[i + 1]) / (x[i + 1] - x[i]) for i in range(len(h) - 1)] + [arb(0)]
         jumps = [slopes[i - 1] - slopes[i] for i in range(1, len(h))]
@@ -176,6 +172,12 @@ def _through(
         minus,
         symmetric,
     )
+
+
+def _floored(height: Ball) -> Ball:
+    """A height, or a wider ball where it is so small that its exponent alone would cost much."""
+    least = arb(2) ** -2048
+    return arb(0).union(least) if height < least and not height.is_zero() else height
 
 
 # -- on a lattice -------------------------------------------------------------------------------
@@ -375,33 +377,5 @@ def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
 def _from_curve(
     heights: Callable[[Ball, bool], Ball], symmetric: bool, d: Ball, tail: float, reach: int
 ) -> Lattice:
-    sides = []
-    for back in (False,) if symmetric else (False, True):
-        values = [heights(arb(0), back)]
-        while len(values) <= 2 or (not values[-1] <= tail and len(values) <= reach):
-            if len(values) > LONGEST_LATTICE:
-                raise Unknown("its law has too many outcomes")
-            values.append(_floored(heights(len(values) * d, back)))
-        sides.append(values)
-    right, left = sides[0], sides[-1]
-    over, under = _half(right, d), _half(left, d)
-    # Of P, at losses below 0.
-    under = [q * (-(k + 1) * d).exp() for k, q in enumerate(under)]
-    middle = 1 - right[-1] - sum(over, arb(0)) - sum(under, arb(0))
-    return Lattice(d, -len(under), (*under[::-1], middle, *over), right[-1], left[-1])
-
-
-def _floored(height: Ball) -> Ball:
-    """A height, or a wider ball where it is so small that its exponent alone would cost much."""
-    least = arb(2) ** -2048
-    return arb(0).union(least) if height < least and not height.is_zero() else height
-
-
-def _half(h: list[Ball], d: Ball) -> list[Ball]:
-    """Masses at `d, 2d, …`; constant after the last point."""
-    e, width = d.exp(), d.expm1()
-    out = []
-    for k in range(1, len(h)):
-        ahead = h[k + 1] - h[k] if k + 1 < len(h) else arb(0)
-        out.append((ahead + e * (h[k - 1] - h[k])) / width)
-    return out
+    law = _through(heights, symmetric, lambda k: k * d, tail, LONGEST_LATTICE, reach)
+    return Lattice(d, -sum(bool(z < 0) for z in law.z), law.p, law.p_inf, law.q_inf)

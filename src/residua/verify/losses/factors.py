@@ -12,20 +12,20 @@ and, where a filter charges parameters as they are written, those decimals.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from flint import acb, arb, ctx
 
-from residua.verify.arithmetic.balls import Ball, ball, near, normal, written
+from residua.verify.arithmetic.balls import Ball, ball, near, normal
 from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.laws import Central, Finite, Law
 
 _MOST_TERMS = 1 << 15
 """Of integer noise that is written out; more are beyond the limit of work."""
-MOST_CALLS = 1 << 18
+_MOST_CALLS = 1 << 18
 """Of an integrand, before its integral is not known."""
 
 
@@ -60,19 +60,10 @@ class Factor:
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
         """`E e^{sZ}`, of the reversal if `back`; None if infinite or not known."""
         law = self.law()
-        if isinstance(law, Central):
-            return central_moment(law, s)
-        if not isinstance(law, Finite):
+        if law is None:
             return None
-        if back:
-            law = law.reversed()
-        if not law.p_inf.is_zero():
-            return None
-        work(2 * len(law.p))
-        total = arb(0)
-        for p, z in zip(law.p, law.z, strict=True):
-            total += p * (s * z).exp()
-        return total
+        law = law.reversed() if back else law
+        return law.moment(s) if law.p_inf.is_zero() else None
 
     def top(self, back: bool = False) -> Ball | None:
         """The largest finite loss (of the reversal if `back`); None if there is none."""
@@ -86,12 +77,6 @@ class Factor:
         law = self.law()
         return arb(0) if law is None else law.p_inf.max(law.q_inf)
 
-    def core(self) -> Factor | None:
-        """What is left when mass at infinity splits off; None where it does not."""
-        law = self.law()
-        whole = law is None or (law.p_inf.is_zero() and law.q_inf.is_zero())
-        return self if whole else None
-
 
 def sure_law(factor: Factor) -> Law:
     """The law of a factor that is known to have one."""
@@ -100,54 +85,75 @@ def sure_law(factor: Factor) -> Law:
     return law
 
 
-def central_moment(law: Central, s: Ball) -> Ball:
-    """`E e^{sZ}` of a law with a density."""
-    work(10)
-    far = s + arb(1) / 2
-    share = (far * law.e).sinh() / (2 * far * (law.e / 2).sinh())
-    return law.w * (far * law.e).cosh() / (law.e / 2).cosh() + (1 - law.w) * share
+def integral(integrand: Callable[[acb, bool], acb], low: Ball, high: Ball, cost: int) -> Ball:
+    """A proven quadrature, each evaluation of which costs so many operations."""
+    calls = 0
+
+    def counted(y: acb, analytic: bool) -> acb:
+        nonlocal calls
+        calls += 1
+        return integrand(y, analytic)
+
+    found = acb.integral(counted, acb(low), acb(high), eval_limit=_MOST_CALLS).real
+    work(cost * calls)
+    return found
 
 
 @dataclass(frozen=True)
 class Response(Factor):
-    """`R_{eps,delta}`."""
+    """`R_eps`."""
 
     eps: Fraction
-    delta: Fraction
-    written_eps: Fraction
-    written_delta: Fraction
-
-    @property
-    def written_top(self) -> Fraction:  # type: ignore[override]
-        return self.written_eps
-
-    @property
-    def written_missing(self) -> Fraction:  # type: ignore[override]
-        return self.written_delta
+    written_top: Fraction | None = None
 
     def law(self) -> Finite:
-        e, kept, lost = ball(self.eps), ball(1 - self.delta), ball(self.delta)
-        if self.eps == 0:
-            return Finite((kept,), (kept,), (arb(0),), lost, lost, True)
-        low, high = kept / (1 + e.exp()), kept / (1 + (-e).exp())
-        return Finite((low, high), (high, low), (-e, e), lost, lost, True)
+        e, zero = ball(self.eps), arb(0)
+        low, high = 1 / (1 + e.exp()), 1 / (1 + (-e).exp())
+        return Finite((low, high), (high, low), (-e, e), zero, zero, True)
 
     def rational_losses(self) -> tuple[Fraction, ...]:
-        return (-self.eps, self.eps) if self.eps else (self.eps,)
-
-    def core(self) -> Factor:
-        zero = Fraction(0)
-        return Response(self.eps, zero, self.written_eps, zero)
+        return (-self.eps, self.eps)
 
 
-def is_coin(factor: Factor) -> bool:
-    """Whether it is a randomized response, `R_eps`."""
-    return isinstance(factor, Response) and factor.eps > 0 and factor.delta == 0
+class Revealing(Factor):
+    """`R_{0,δ}`: everything is revealed with probability `δ`, and nothing otherwise."""
+
+    written_top = Fraction(0)
+
+    def law(self) -> Finite:
+        lost = self.missing()
+        return Finite((1 - lost,), (1 - lost,), (arb(0),), lost, lost, True)
+
+    def rational_losses(self) -> tuple[Fraction, ...]:
+        return (Fraction(0),)
 
 
-def is_nothing(core: Factor) -> bool:
-    """Whether nothing is left beside mass at infinity that split off."""
-    return isinstance(core, Response) and core.eps == 0
+@dataclass(frozen=True)
+class Revealed(Revealing):
+    """`R_{0,δ}` with a known `δ`."""
+
+    delta: Fraction
+    written_missing: Fraction | None = None
+
+    def missing(self) -> Ball:
+        return ball(self.delta)
+
+
+@dataclass(frozen=True)
+class CutOff(Revealing):
+    """`R_{0,δ}` with the `δ` of Laplace noise within `±A`, lengths in units of its scale."""
+
+    bound: Fraction
+    shift: Fraction
+
+    written_missing = None
+
+    def missing(self) -> Ball:
+        a, d = ball(self.bound), ball(self.shift)
+        whole = -2 * (-a).expm1()
+        if self.shift <= self.bound:
+            return (d - a).exp() * -(-d).expm1() / whole
+        return 1 - (a - d).exp() * -(d - 2 * a).expm1() / whole
 
 
 @dataclass(frozen=True)
@@ -158,12 +164,8 @@ class Noise(Factor):
     """
 
     eps: Fraction
-    written_eps: Fraction | None
+    written_top: Fraction | None
     cut: Fraction | None = None
-
-    @property
-    def written_top(self) -> Fraction | None:  # type: ignore[override]
-        return self.written_eps
 
     def law(self) -> Central:
         e = ball(self.eps)
@@ -177,29 +179,6 @@ class Noise(Factor):
 
 
 @dataclass(frozen=True)
-class CutOff(Factor):
-    """`R_{0,δ}` with the `δ` of Laplace noise within `±A`, lengths in units of its scale."""
-
-    bound: Fraction
-    shift: Fraction
-
-    written_missing = None
-
-    def law(self) -> Finite:
-        a, d = ball(self.bound), ball(self.shift)
-        whole = -2 * (-a).expm1()
-        if self.shift <= self.bound:
-            lost = (d - a).exp() * -(-d).expm1() / whole
-        else:
-            lost = 1 - (a - d).exp() * -(d - 2 * a).expm1() / whole
-        kept = 1 - lost
-        return Finite((kept,), (kept,), (arb(0),), lost, lost, True)
-
-    def core(self) -> Factor:
-        return Response(Fraction(0), Fraction(0), Fraction(0), Fraction(0))
-
-
-@dataclass(frozen=True)
 class Pairs(Factor):
     """Outcomes with rational masses; what is missing from a sum of 1 is at infinity."""
 
@@ -208,20 +187,9 @@ class Pairs(Factor):
 
     @cached_property
     def written_missing(self) -> Fraction:  # type: ignore[override]
-        """What is at infinity, exactly; where that is all and a float, as it is written."""
+        """What is at infinity, exactly."""
         both = [(p, q) for p, q in zip(self.p, self.q, strict=True) if p and q]
-        lost = 1 - min(sum((each[side] for each in both), Fraction(0)) for side in (0, 1))
-        return written(float(lost)) if self._only_delta and Fraction(float(lost)) == lost else lost
-
-    @cached_property
-    def _only_delta(self) -> bool:
-        """Whether it is `R_{0,δ}`."""
-        return all(p == q for p, q in zip(self.p, self.q, strict=True) if p and q) and (
-            sum(self.p, Fraction(0)) == sum(self.q, Fraction(0))
-        )
-
-    def core(self) -> Factor | None:
-        return Response(*(Fraction(0),) * 4) if self._only_delta else super().core()
+        return 1 - min(sum((each[side] for each in both), Fraction(0)) for side in (0, 1))
 
     @cached_property
     def symmetric(self) -> bool:  # type: ignore[override]
@@ -251,11 +219,7 @@ class Geometric(Factor):
 
     scale: Fraction
     shift: int
-    written_scale: Fraction
-
-    @property
-    def written_top(self) -> Fraction:  # type: ignore[override]
-        return self.shift / self.written_scale
+    written_top: Fraction | None
 
     def top(self, _back: bool = False) -> Ball:
         return ball(self.shift / self.scale)
@@ -288,14 +252,10 @@ class DiscreteGaussian(Factor):
 
     sigma: Fraction
     shift: int
-    written_sigma: Fraction
+    rho: Fraction
+    """Its zCDP parameter (Canonne, Kamath and Steinke 2020, proposition 5), as written."""
 
     unbounded = True
-
-    @property
-    def rho(self) -> Fraction:
-        """Its zCDP parameter (Canonne, Kamath and Steinke 2020, proposition 5), as written."""
-        return (self.shift / self.written_sigma) ** 2 / 2
 
     def moment(self, s: Ball, _back: bool = False) -> Ball | None:
         """`Σ e^{-(x+sk)²/2σ²} e^{s(s+1)k²/2σ²} / Σ e^{-x²/2σ²}`: both sums by their first terms."""
@@ -366,17 +326,12 @@ class Mixture(Factor):
                 total += w * (a * y - a * a / 2).exp()
             return total
 
-        calls = 0
-
         def integrand(y: acb, analytic: bool) -> acb:
-            nonlocal calls
-            calls += 1
             one = sums(tops, y).log(analytic=analytic)
             two = sums(bottoms, y).log(analytic=analytic)
             return (-y * y / 2 + (1 + s) * one - s * two).exp()
 
-        found = acb.integral(integrand, acb(left), acb(right), eval_limit=MOST_CALLS).real
-        work(6 * calls * (len(tops) + len(bottoms)))
+        found = integral(integrand, left, right, 6 * (len(tops) + len(bottoms)))
         inside = found / (2 * arb.pi()).sqrt()
         tail = arb(0)
         for a, w in tops:
@@ -400,6 +355,16 @@ class Stated:
         if self.rho is not None:
             return self.xi + self.rho * order
         return min((eps for alpha, eps in self.curve if alpha >= order), default=None)
+
+
+@dataclass(frozen=True)
+class Point:
+    """`(eps, delta)`, and both as they are written."""
+
+    eps: Fraction
+    delta: Fraction
+    written_eps: Fraction
+    written_delta: Fraction
 
 
 @dataclass(frozen=True)
@@ -430,14 +395,26 @@ class Loss:
     @property
     def core(self) -> Loss | None:
         """What is left when all mass at infinity splits off; None where some does not."""
-        parts = [Loss(self.variance, stated=self.stated)]
-        for factor, n in self.factors:
-            core = factor.core()
-            if core is None:
-                return None
-            if not is_nothing(core):
-                parts.append(Loss(factors=((core, n),)))
-        return together(parts)
+        rest = tuple((f, n) for f, n in self.factors if not isinstance(f, Revealing))
+        whole = all(factor.missing().is_zero() for factor, _ in rest)
+        return Loss(self.variance, rest, self.stated) if whole else None
+
+    @property
+    def point(self) -> Point | None:
+        """`(eps, delta)` of what is `R_{eps,delta}`, as a state or a budget names it."""
+        found = {type(factor): factor for factor, n in self.factors if n == 1}
+        if not found or len(found) < len(self.factors) or self.variance or self.stated:
+            return None
+        coin, lost = found.pop(Response, None), found.pop(Revealed, None)
+        zero = Fraction(0)
+        if found or (coin and coin.written_top is None) or (lost and lost.written_missing is None):
+            return None
+        return Point(
+            coin.eps if isinstance(coin, Response) else zero,
+            lost.delta if isinstance(lost, Revealed) else zero,
+            (coin and coin.written_top) or zero,
+            (lost and lost.written_missing) or zero,
+        )
 
     @property
     def is_identity(self) -> bool:

@@ -27,9 +27,9 @@ from residua.verify.losses.factors import (
     Factor,
     Loss,
     Mixture,
+    Response,
+    Revealing,
     Unknown,
-    is_coin,
-    is_nothing,
     sure_law,
 )
 from residua.verify.losses.laws import Central, Finite, Law, composition, gaussian_curve
@@ -38,51 +38,45 @@ from residua.verify.losses.pairs import Sampled
 MOST_ATOMS = 1 << 14
 """Of a law: more outcomes are beyond the limits of work and memory."""
 
-Parts = list[tuple[Factor, int]]
 Curve = Callable[[Ball], Ball]
 
 
 def hockey_sticks(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
     """`h(e^t)` of a composition and of its reversal; None where there is no formula."""
-    if loss.stated:
+    curves = [curve_of(loss, back) for back in ((False,) if loss.symmetric else (False, True))]
+    if None in curves:
         return None
-    lost, parts = split(loss)
-    there = _height(parts, loss, t, False)
-    if there is None:
-        return None
-    back = there if loss.symmetric else _height(parts, loss, t, True)
-    if back is None:
-        return None
-    return lost + (1 - lost) * there, lost + (1 - lost) * back
+    heights = [each(t) for each in curves if each is not None]
+    return heights[0], heights[-1]
 
 
-def split(loss: Loss) -> tuple[Ball, Parts]:
+def split(loss: Loss) -> tuple[Ball, Loss]:
     """The mass at infinity that splits off, and what is left."""
     kept, parts = arb(1), []
     for factor, n in loss.factors:
-        core = factor.core()
-        if core is None or core is factor:
+        if isinstance(factor, Revealing):
+            kept *= (1 - factor.missing()) ** n
+        else:
             parts.append((factor, n))
-            continue
-        kept *= (1 - factor.missing()) ** n
-        if not is_nothing(core):
-            parts.append((core, n))
-    return 1 - kept, parts
+    return 1 - kept, Loss(loss.variance, tuple(parts), loss.stated)
 
 
-def _height(parts: Parts, loss: Loss, t: Ball, back: bool) -> Ball | None:
+def curve_of(loss: Loss, back: bool = False) -> Curve | None:
+    """The curve `h(e^t)` of a composition, of its reversal if `back`; None without a formula."""
+    lost, core = split(loss)
+    if loss.stated:
+        return None
     finite: list[Finite] = []
     smooth: list[Curve] = []
     mu = ball(loss.variance).sqrt()
     noisy = bool(loss.variance)
-    for factor, n in parts:
+    for factor, n in core.factors:
         law = factor.law()
         if noisy and isinstance(law, Central) and n == 1:
             # Laplace noise and the like beside a Gaussian: what it adds to that one's curve.
             noisy, rise = False, law.rise
             smooth.append(lambda at, rise=rise: gaussian_curve(at, mu) + rise(at, mu)[0])  # type: ignore[misc]
-            continue
-        if isinstance(law, Finite):
+        elif isinstance(law, Finite):
             if _outcomes(factor, law, n) > MOST_ATOMS:
                 return None
             power = _powered(factor, law, n)
@@ -95,20 +89,22 @@ def _height(parts: Parts, loss: Loss, t: Ball, back: bool) -> Ball | None:
         smooth.append(lambda at: gaussian_curve(at, mu))
     if len(smooth) > 1:
         return None
-    if not finite:
-        return smooth[0](t) if smooth else (-t.expm1()).max(arb(0))
     lists = _dealt(finite, 1 if smooth else 2)
     if lists is None:
         return None
-    outer = lists[0]
-    inner = smooth[0] if smooth else Steps(lists[1]) if len(lists) > 1 else None
-    if inner is None:
-        return outer.curve(t)
-    work(len(outer.z))
-    total = outer.p_inf
-    for p, z in zip(outer.p, outer.z, strict=True):
-        total += p * inner(t - z)
-    return total
+    inner = smooth[0] if smooth else Steps(lists.pop()) if len(lists) > 1 else None
+    outer = lists[0] if lists else None
+
+    def height(t: Ball) -> Ball:
+        if outer is None:
+            return inner(t) if inner else (-t.expm1()).max(arb(0))
+        if inner is None:
+            return outer.curve(t)
+        work(len(outer.z))
+        beside = (p * inner(t - z) for p, z in zip(outer.p, outer.z, strict=True))
+        return sum(beside, outer.p_inf)
+
+    return lambda t: lost + (1 - lost) * height(t)
 
 
 def law_of(loss: Loss, most: int = MOST_ATOMS) -> Callable[[], Law] | None:
@@ -132,13 +128,13 @@ def law_of(loss: Loss, most: int = MOST_ATOMS) -> Callable[[], Law] | None:
 
 def _outcomes(factor: Factor, law: Finite, n: int) -> int:
     """How many outcomes so many copies have; for large ones at least a large number."""
-    return n + 1 if is_coin(factor) else len(law.z) ** min(n, 64)
+    return n + 1 if isinstance(factor, Response) else len(law.z) ** min(n, 64)
 
 
 def _powered(factor: Factor, law: Law, n: int) -> Finite:
     """The law of so many copies."""
     assert isinstance(law, Finite)
-    return coins(law, n) if is_coin(factor) else composition([law] * n)
+    return coins(law, n) if isinstance(factor, Response) else composition([law] * n)
 
 
 def coins(law: Finite, n: int) -> Finite:

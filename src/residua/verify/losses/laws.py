@@ -14,7 +14,7 @@ but those that the loss itself has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,14 +28,26 @@ Jet = tuple[Ball, Ball, Ball, Ball]
 """A value and three derivatives."""
 
 
-class Tail:
-    """`Φ(u)`, or where `u` is large `Φ(u) - 1`: up to a constant, without losing the tail."""
+def tail_at(place: Ball) -> Callable[[Ball], Ball]:
+    """`Φ`, or right of 0 `Φ - 1`: up to a constant, without losing the tail at this place."""
+    return (lambda u: -normal(-u)) if place > 0 else normal
 
-    def __init__(self, right: bool):
-        self.right = right
 
-    def __call__(self, u: Ball) -> Ball:
-        return -normal(-u) if self.right else normal(u)
+def _jet(x: Ball, m: Ball, u0: Ball, sums: Jet, kept_p: Ball, kept_q: Ball) -> Jet:
+    """A rise and its derivatives.
+
+    From the sums of `p` times what `Φ(u)` gains, of `q` times what `Φ(w)` gains, of `p φ(u)` and
+    of `p u φ(u)`, and the masses that are not at infinity.
+    """
+    first, second, third, fourth = sums
+    at_0 = density(u0)
+    fall = x * second
+    beside = (kept_p - kept_q) * at_0 / m
+    bent = (third - kept_q * at_0) / m
+    more = (fourth - kept_q * u0 * at_0) / (m * m)
+    two = -fall + bent + beside * u0 / m
+    three = -fall + bent + more + beside * (u0 * u0 - 1) / (m * m)
+    return first - fall, -fall + beside, two, three
 
 
 @dataclass(frozen=True)
@@ -89,8 +101,8 @@ class Finite:
         alone = list(apart)
         x, u0 = t.exp(), m / 2 - t / m
         w0 = u0 - m
-        left, right = Tail(bool(u0 > 0)), Tail(bool(w0 > 0))
-        at_u, at_w, at_0 = left(u0), right(w0), density(u0)
+        left, right = tail_at(u0), tail_at(w0)
+        at_u, at_w = left(u0), right(w0)
         first, second, third, fourth = arb(0), arb(0), arb(0), arb(0)
         for cluster in clusters:
             u = u0 + cluster.centre / m
@@ -111,16 +123,12 @@ class Finite:
             second += self.q[i] * (right(u - m) - at_w)
             third += mass
             fourth += mass * u
-        kept_p, kept_q = self._kept
-        surplus = kept_p - kept_q
-        fall = x * second
-        bent = (third - kept_q * at_0) / m
-        beside = surplus * at_0 / m
-        one = -fall + beside
-        two = -fall + bent + beside * u0 / m
-        more = (fourth - kept_q * u0 * at_0) / (m * m)
-        three = -fall + bent + more + beside * (u0 * u0 - 1) / (m * m)
-        return first - fall, one, two, three
+        return _jet(x, m, u0, (first, second, third, fourth), *self._kept)
+
+    def moment(self, s: Ball) -> Ball:
+        """`E e^{sZ}` over what is not at infinity."""
+        work(2 * len(self.p))
+        return sum((p * (s * z).exp() for p, z in zip(self.p, self.z, strict=True)), arb(0))
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
@@ -130,6 +138,15 @@ class Finite:
         for p, q in zip(self.p, self.q, strict=True):
             total += (p - x * q).max(arb(0))
         return total
+
+    def slope(self, t: Ball) -> Ball:
+        """The slope of the curve in `ln x`; where that jumps, all in between."""
+        work(1 + len(self.p))
+        beyond = arb(0)
+        for q, z in zip(self.q, self.z, strict=True):
+            if not z < t:
+                beyond += q if z > t else arb(0).union(q)
+        return -t.exp() * beyond
 
 
 @dataclass(frozen=True)
@@ -168,9 +185,8 @@ class Central:
         work(80)
         x, u0 = t.exp(), m / 2 - t / m
         w0 = u0 - m
-        left, right = Tail(bool(u0 > 0)), Tail(bool(w0 > 0))
-        middle = Tail(bool(-t > 0))
-        at_u, at_w, at_0 = left(u0), right(w0), density(u0)
+        left, right, middle = tail_at(u0), tail_at(w0), tail_at(-t)
+        at_u, at_w = left(u0), right(w0)
         scale = (t / 2 - m * m / 8).exp()
         first, second, third, fourth = arb(0), arb(0), arb(0), arb(0)
         for sign, p, q in zip((-1, 1), self.atoms.p, self.atoms.q, strict=True):
@@ -183,14 +199,14 @@ class Central:
             second += q * over_w - weight * 2 * (over_w / lift - spread / x)
             third += mass + weight * m * spread
             fourth += mass * u + weight * m * m * (spread / 2 - slope)
-        fall = x * second
-        bent = (third - at_0) / m
-        return (
-            first - fall,
-            -fall,
-            -fall + bent,
-            -fall + bent + (fourth - u0 * at_0) / (m * m),
-        )
+        return _jet(x, m, u0, (first, second, third, fourth), arb(1), arb(1))
+
+    def moment(self, s: Ball) -> Ball:
+        """`E e^{sZ}`."""
+        work(10)
+        far = s + arb(1) / 2
+        share = (far * self.e).sinh() / (2 * far * (self.e / 2).sinh())
+        return self.w * (far * self.e).cosh() / (self.e / 2).cosh() + (1 - self.w) * share
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
@@ -198,6 +214,14 @@ class Central:
         g = (-((t - self.e) / 2).expm1()).max(arb(0))
         response = self.w / (1 + (-self.e).exp())
         return response * g * (2 - g) + (1 - self.w) * g * g / -(-self.e).expm1()
+
+    def slope(self, t: Ball) -> Ball:
+        """The slope of the curve in `ln x`, for `t >= 0`; where that jumps, all in between."""
+        work(8)
+        g = (-((t - self.e) / 2).expm1()).max(arb(0))
+        response = self.w / (1 + (-self.e).exp())
+        found = (response * (1 - g) + (1 - self.w) * g / -(-self.e).expm1()) * (g - 1)
+        return found if t < self.e else arb(0) if t > self.e else found.union(arb(0))
 
 
 Law = Finite | Central
@@ -208,7 +232,7 @@ def gaussian_rise(t: Ball, m: Ball, mu: Ball) -> Jet:
     work(32)
     x = t.exp()
     u, v = m / 2 - t / m, mu / 2 - t / mu
-    left, right = Tail(bool(u > 0)), Tail(bool(u - m > 0))
+    left, right = tail_at(u), tail_at(u - m)
     fall = x * (right(v - mu) - right(u - m))
     at_u, at_v = density(u), density(v)
     bent = at_v / mu - at_u / m

@@ -11,7 +11,7 @@ from flint import acb, arb
 
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, rational
 from residua.verify.arithmetic.work_limit import work
-from residua.verify.losses.factors import MOST_CALLS, Factor, Pairs
+from residua.verify.losses.factors import Factor, Pairs, integral
 from residua.verify.losses.laws import Central, Finite
 
 Corner = tuple[Fraction, Fraction]
@@ -61,16 +61,10 @@ class Sampled(Factor):
         for q, z in zip(law.atoms.q, law.atoms.z, strict=True):
             total += q * (power * (1 + r * z.expm1()).log()).exp()
 
-        calls = 0
-
         def integrand(z: acb, analytic: bool) -> acb:
-            nonlocal calls
-            calls += 1
             return (power * (1 - r + r * z.exp()).log(analytic=analytic) - z / 2).exp()
 
-        flat = acb.integral(integrand, acb(-law.e), acb(law.e), eval_limit=MOST_CALLS).real
-        work(12 * calls)
-        return total + law.height * flat
+        return total + law.height * integral(integrand, -law.e, law.e, 12)
 
     def law(self) -> Finite | None:
         law = self.inner.law()

@@ -164,7 +164,7 @@ def divergence(loss: Loss, order: Fraction) -> Cost:
             # Not the divergence itself, which is less between integers.
             known, tight = known + n * factor.rho * order, False
         elif isinstance(factor, Response) and _reaches_as_written(factor, order):
-            known, tight = known + n * factor.written_eps, False
+            known, tight = known + n * (factor.written_top or factor.eps), False
         else:
             factors.append((factor, n))
     if not factors:
@@ -185,11 +185,9 @@ def _reaches_as_written(factor: Response, order: Fraction) -> bool:
 
     Divergences of `eps`-DP are at most `eps`: a black box that states it is charged that decimal.
     """
-    if factor.delta:
-        return False
     with bits(LADDER[0]):
         s = ball(order - 1)
-        whole = s * ball(factor.written_eps)
+        whole = s * ball(factor.written_top or factor.eps)
         return not log_moment(Loss(factors=((factor, 1),)), s, False) < whole
 
 

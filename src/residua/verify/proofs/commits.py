@@ -21,9 +21,9 @@ from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near, writte
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of, response
 from residua.verify.losses.factors import Loss, Unknown, together
-from residua.verify.losses.hockey_stick import known_curve, law_of
-from residua.verify.losses.laws import gaussian_curve
+from residua.verify.losses.hockey_stick import curve_of
 from residua.verify.proofs.additive import log_moment, renyi, renyi_within
+from residua.verify.proofs.chords import line_in_x, prove_below
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 FirstProof = Callable[[Any, Any, Tables], Proof]
@@ -116,7 +116,9 @@ def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:
         return proven("nothing is committed to")
     s = alpha - 1
     log_c = s * (1 - 1 / alpha).log() - alpha.log()
-    height = _curve_of(budget, back)
+    height = curve_of(budget, back)
+    if height is None:
+        raise Unknown("no formula for the curve of what is committed to")
     start = near(rho + log_c / s)
     while not rho + log_c / s >= arb(start):
         start -= 1e-9 * (1.0 + abs(start))
@@ -125,52 +127,12 @@ def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:
         return undecided("no order shows that the far tail stays below the potential")
     if start >= end:
         return proven("the budget lies below the potential")
-    values = {t: height(arb(t)) for t in (start, end)}
-    cells, tried = [(start, end)], 0
-    while cells:
-        low, high = cells.pop()
-        middle = 0.5 * (low + high)
-        t = arb(middle)
+
+    def tangent(t: Ball) -> Callable[[Ball], Ball]:
         level = (log_c + s * (rho - t)).exp()
-        # The tangent of φ in x at the middle: level (1 - s (x/x0 - 1)).
-        ends = [values[e] <= level * (1 - s * (arb(e) - t).expm1()) for e in (low, high)]
-        if all(ends):
-            continue
-        tried += 1
-        if tried > 6000:
-            return undecided("the budget is not told from the potential")
-        at = height(t)
-        if at > level:
-            return refuted(f"the budget exceeds the potential at ln x = {middle:.6g}")
-        values[middle] = at
-        cells += [(low, middle), (middle, high)]
-    return proven("the budget lies below the potential")
+        return line_in_x(t, level, -s * level)
 
-
-def _curve_of(budget: Loss, back: bool) -> Callable[[Ball], Ball]:
-    """`h(e^t)` for any `t`."""
-    if budget.stated:
-        raise Unknown("no formula for the loss of a stated Rényi bound")
-    single = len(budget.factors) == 1 and budget.factors[0][1] == 1
-    make = None if single or budget.variance or not budget.factors else law_of(budget)
-    law = None if make is None else make()
-    laws = None if law is None else (law, law.reversed())
-
-    def right(t: Ball, way: bool) -> Ball:
-        if not budget.factors:
-            return gaussian_curve(t, ball(budget.variance).sqrt())
-        if single and not budget.variance:
-            return known_curve(budget.factors[0][0], t, way)
-        if laws is None:
-            raise Unknown("no formula for the curve of a composition")
-        return laws[way].curve(t)
-
-    def whole(t: Ball) -> Ball:
-        if not budget.factors or t >= 0:
-            return right(t, back)
-        return -t.expm1() + t.exp() * right(-t, not back)
-
-    return whole
+    return prove_below(height, tangent, start, end)
 
 
 def _end(budget: Loss, back: bool, alpha: Ball, rho: Ball, log_c: Ball) -> float | None:

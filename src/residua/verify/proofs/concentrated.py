@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 
 from flint import arb
 
@@ -24,18 +26,22 @@ from residua.verify.losses.factors import (
     Infinite,
     Loss,
     Response,
+    Revealing,
     Unknown,
 )
 from residua.verify.losses.laws import Central, Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
+from residua.verify.proofs.chords import prove_below
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 _DEPTH = 30
-_MOST = 20_000
+"""How often the first cell is halved: to a billionth of `1/sqrt(rho)`."""
 
 
 def zcdp(spent: Fraction, loss: Loss) -> Proof:
     """Whether `spent` is at least the zCDP parameter of a loss."""
+    if any(isinstance(factor, Revealing) for factor, _ in loss.factors):
+        raise Infinite("may lose everything, no rho covers it")
     known = loss.variance / 2
     for box, n in loss.stated:
         if box.rho is None or box.xi:
@@ -81,14 +87,8 @@ def _gaussian_above(factor: Factor) -> Fraction | None:
 
 def _means(factors: list[tuple[Factor, int]]) -> Callable[[], Ball]:
     def total() -> Ball:
-        whole = arb(0)
-        for factor, n in factors:
-            assert isinstance(factor, Response)
-            if factor.delta:
-                raise Infinite("may lose everything, no rho covers it")
-            e = ball(factor.eps)
-            whole += n * e * (e / 2).tanh()
-        return whole
+        parts = ((n, ball(factor.eps)) for factor, n in factors if isinstance(factor, Response))
+        return sum((n * e * (e / 2).tanh() for n, e in parts), arb(0))
 
     return total
 
@@ -106,37 +106,15 @@ def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
         return start
     if start >= end:
         return proven("rho falls by at least its cost")
+
+    def tangent(s: Ball) -> Callable[[Ball], Ball]:
+        return lambda other: rho * (s * (s + 1) + (2 * s + 1) * (other - s))
+
     marks = [start]
-    while marks[-1] * 2.0 < end:
-        marks.append(marks[-1] * 2.0)
-    marks.append(end)
-    heights = [log_moment(loss, arb(s), back) for s in marks]
-    cells = list(zip(marks[:-1], marks[1:], heights[:-1], heights[1:], strict=True))
-    tried = 0
-    while cells:
-        low, high, at_low, at_high = cells.pop()
-        if _chord_below(rho, low, high, at_low, at_high):
-            continue
-        tried += 1
-        middle = 0.5 * (low + high)
-        if tried > _MOST or not low < middle < high:
-            return undecided("the zCDP parameter is not known well enough")
-        s = arb(middle)
-        at = log_moment(loss, s, back)
-        if at > rho * s * (s + 1):
-            return refuted(f"rho falls by less than the divergence at order {1 + middle:.6g} asks")
-        cells += [(low, middle, at_low, at), (middle, high, at, at_high)]
-    return proven("rho falls by at least its cost")
-
-
-def _chord_below(rho: Ball, low: float, high: float, at_low: Ball, at_high: Ball) -> bool:
-    """Whether a chord lies below the parabola: at its ends, and where the gap is least."""
-    a, b = arb(low), arb(high)
-    slope = (at_high - at_low) / (b - a)
-    least = (slope / rho - 1) / 2
-    if not (least > a and least < b):
-        return bool(rho * a * (a + 1) >= at_low and rho * b * (b + 1) >= at_high)
-    return bool(rho * least * (least + 1) - at_low - slope * (least - a) >= 0)
+    while marks[-1] < end:
+        marks.append(min(2.0 * marks[-1], end))
+    moment = partial(log_moment, loss, back=back)
+    return all_of([prove_below(moment, tangent, *cell, "order - 1") for cell in pairwise(marks)])
 
 
 def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:

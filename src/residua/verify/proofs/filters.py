@@ -46,7 +46,7 @@ from residua.verify.proofs.additive import (
     zcdp_within,
 )
 from residua.verify.proofs.concentrated import zcdp
-from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp, gdp_residue
+from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp_residue
 from residua.verify.proofs.order import basic
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -251,9 +251,8 @@ def _gdp_residue(config: Config, before: State, after: State, query: StepQuery) 
     loss = query.loss
     if loss.is_identity:
         return proven("no loss")
-    if slack:
-        return approximate_gdp_residue(had, has, loss)
-    return gdp_residue(had[0], has[0], loss)
+    none = (Fraction(0),) * (not slack)
+    return approximate_gdp_residue((*had, *none), (*has, *none), loss)
 
 
 # -- filters made of others ----------------------------------------------------------------------
@@ -288,7 +287,7 @@ KINDS: dict[str, Kind] = {
     "approximate_zcdp": Kind(
         _approximate_zcdp_first, partial(_spending, _written("eps", "delta"), _approximate_zcdp)
     ),
-    "gdp": _subtracting(_square, lambda _, spent, loss: gdp(spent[0], loss)),
+    "gdp": _subtracting(_square, lambda _, spent, loss: gdp_residue(spent[0], Fraction(0), loss)),
     "gdp_residue": Kind(partial(_at_most, _square), _gdp_residue),
     "approximate_gdp_residue": Kind(
         partial(_at_most, lambda config: (*_square(config), written(config["delta"]))), _gdp_residue

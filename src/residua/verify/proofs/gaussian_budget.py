@@ -1,6 +1,6 @@
 """Steps of filters whose budget is a Gaussian, with or without slack.
 
-    gdp                       L ⪯ G_nu, nu² what was taken
+    gdp                       L ⪯ G_nu, nu² what was taken: a residue of nothing
     gdp_residue               G_m' ⊕ L ⪯ G_mu
     approximate_gdp_residue   G_m' ⊕ R_{0,d'} ⊕ L ⪯ G_mu ⊕ R_{0,d}
 
@@ -21,104 +21,18 @@ from flint import arb
 from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, quantile, upper
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.dominating import FINENESS, law_above
-from residua.verify.losses.factors import Loss, Unknown, together
+from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import curve, hockey_sticks, law_of
 from residua.verify.losses.laws import Finite, Law
+from residua.verify.proofs.chords import line_in_x, prove_below
 from residua.verify.proofs.residue import prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 
-def gdp(spent: Fraction, loss: Loss) -> Proof:
-    """Whether a loss lies below `G_nu` with `nu²` what was taken."""
-    left, rest, tight = _absorbed(loss)
-    if spent < left:
-        return _too_little(loss, left, spent)
-    if rest.stated:
-        return undecided("no formula for the loss of a stated Rényi bound")
-    if not rest.factors:
-        return proven("mu² falls by at least its cost")
-    apart, make = _any_law(rest, Fraction(0), spent - left, Fraction(0), True), law_of(rest)
-    if apart.verdict == "proven" or not left or make is None:
-        return apart
-    if not tight:
-        return undecided(f"not shown through a loss above it: {apart.reason}")
-    # The whole may fit a smaller Gaussian than its parts do, one by one.
-    return _weighed(make, left, spent, Fraction(0), True)
-
-
-def _is_single(rest: Loss) -> bool:
-    return len(rest.factors) == 1 and rest.factors[0][1] == 1
-
-
-def _single_below(rest: Loss, nu2: Fraction) -> bool:
-    """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
-    if not _is_single(rest) or not nu2 > 0:
-        return False
-    factor, zero = rest.factors[0][0], arb(0)
-    with bits(LADDER[0]):
-        if not factor.missing().is_zero():
-            return False
-        nu = ball(nu2).sqrt()
-        for back in (False, True):
-            top = factor.top(back)
-            if top is None:
-                return False
-            height = partial(curve, factor, back=back)
-            if _chords_below(height, top, nu, zero).verdict != "proven":
-                return False
-    return True
-
-
-def _chords_below(height: Callable[[Ball], Ball | None], top: Ball, nu: Ball, slack: Ball) -> Proof:
-    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords.
-
-    A chord in `x` over a cell is compared with the tangent at its middle.
-    """
-
-    def at(place: float) -> Ball:
-        t = arb(place)
-        found = arb(0) if t > top else height(t)
-        return arb(1) if found is None else found
-
-    def tangent(t: Ball) -> tuple[Ball, Ball]:
-        """Of the other curve at `t`: its height, and its slope in `x`."""
-        a, kept = nu / 2 - t / nu, 1 - slack
-        fall = kept * normal(a - nu)
-        return kept * normal(a) - t.exp() * fall + slack, -fall
-
-    end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
-    cells, tried = [(0.0, end, at(0.0), at(end))], 0
-    if cells[0][2] > tangent(arb(0))[0]:
-        return refuted("the loss exceeds the Gaussian that was taken, at x = 1")
-    while cells:
-        low, high, at_low, at_high = cells.pop()
-        middle = 0.5 * (low + high)
-        limit, slope = tangent(arb(middle))
-        x = arb(middle).exp()
-        ends = (low, at_low), (high, at_high)
-        if all(h <= limit + slope * (arb(e).exp() - x) for e, h in ends):
-            continue
-        work(80)
-        tried += 1
-        if tried > 4000 or not low < middle < high:
-            return undecided("the curves are not told apart")
-        at_middle = at(middle)
-        if at_middle > limit:
-            return refuted(f"the loss exceeds the Gaussian that was taken, at ln x = {middle:.6g}")
-        cells += [(low, middle, at_low, at_middle), (middle, high, at_middle, at_high)]
-    return proven("the loss lies below the Gaussian that was taken")
-
-
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
     """Whether `mu²` falls by enough for a loss, without slack."""
-    left, rest, tight = _absorbed(loss)
-    if rest.stated:
-        return undecided("no formula for the loss of a stated Rényi bound")
-    if after + left > before:
-        return _too_little(loss, left, before - after)
-    if not rest.factors:
-        return proven("mu² falls by at least its cost")
-    return _any_law(rest, after + left, before, Fraction(0), tight)
+    none = Fraction(0)
+    return approximate_gdp_residue((before, none), (after, none), loss)
 
 
 def approximate_gdp_residue(
@@ -127,18 +41,18 @@ def approximate_gdp_residue(
     """Whether `mu²` and delta fall by enough for a loss."""
     if loss.stated:
         return undecided("no formula for the loss of a stated Rényi bound")
-    (v, d), (m2, d_after) = before, after
-    m2 += loss.variance
+    (v, d), (left, d_after) = before, after
     if d_after > d or d >= 1:
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
+    taken, rest, tight = (loss.variance, loss.rest, True) if eta else _absorbed(loss)
+    m2 = left + taken
     if m2 > v:
-        found = _beyond_slack(m2, v, eta)
+        found = _beyond_slack(m2, v, eta) if eta else _too_little(loss, taken, v - left)
         if found.verdict == "proven" and loss.factors:
             return undecided("slack covers the Gaussian part, but other losses are there too")
         return found
-    split = _split(loss.rest)
-    rest = loss.rest
+    split = _split(rest)
     if split is not None:
         rest, lost, least = split
         if lost > eta:
@@ -150,7 +64,45 @@ def approximate_gdp_residue(
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
     if not rest.factors:
         return proven("mu² and delta fall by at least their costs")
-    return _any_law(rest, m2, v, eta, True)
+    return _any_law(rest, m2, v, eta, tight)
+
+
+def _is_single(rest: Loss) -> bool:
+    return len(rest.factors) == 1 and rest.factors[0][1] == 1
+
+
+def _single_below(rest: Loss, nu2: Fraction) -> bool:
+    """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
+    if not _is_single(rest) or not nu2 > 0:
+        return False
+    factor = rest.factors[0][0]
+    with bits(LADDER[0]):
+        if not factor.missing().is_zero():
+            return False
+        nu = ball(nu2).sqrt()
+        for back in (False, True):
+            top = factor.top(back)
+            if top is None:
+                return False
+            height = partial(curve, factor, back=back)
+            if _chords_below(height, top, nu, arb(0)).verdict != "proven":
+                return False
+    return True
+
+
+def _chords_below(height: Callable[[Ball], Ball | None], top: Ball, nu: Ball, slack: Ball) -> Proof:
+    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords."""
+
+    def bounded(t: Ball) -> Ball:
+        found = arb(0) if t > top else height(t)
+        return arb(1) if found is None else found
+
+    def tangent(t: Ball) -> Callable[[Ball], Ball]:
+        a, kept = nu / 2 - t / nu, 1 - slack
+        fall = kept * t.exp() * normal(a - nu)
+        return line_in_x(t, kept * normal(a) - fall + slack, -fall)
+
+    return prove_below(bounded, tangent, 0.0, max(near(top), 0.0) * (1 + 1e-9) + 1e-30)
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
@@ -225,12 +177,11 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
     """What is left when all mass at infinity splits off; that mass from above and from below."""
     rest, kept, most = loss.core, Fraction(1), Fraction(1)
     for factor, n in loss.factors:
-        if rest is not None and factor.core() is not factor:
+        if isinstance(factor, Revealing):
             with bits(LADDER[0]):
                 lost = factor.missing()
                 # Exactly for a few: powers of rationals grow long.
-                few = n <= 64
-                gone = 1 - (1 - upper(lost)) ** n if few else upper(1 - (1 - lost) ** n)
+                gone = 1 - (1 - upper(lost)) ** n if n <= 64 else upper(1 - (1 - lost) ** n)
                 kept *= max(Fraction(0), 1 - gone)
                 most *= upper((1 - lost) ** n)
     return None if rest is None else (rest, 1 - kept, 1 - most)
@@ -243,7 +194,10 @@ def _weighed(
     if m2 == 0 or (m2 == v and not eta):
         proof = below_gaussian(make, v - m2, eta)
     elif m2 == v:
-        return _within_slack(make, eta)
+        with bits(LADDER[0]):
+            if make().curve(arb(0)) <= ball(eta):
+                return proven("the loss lies within the slack that was taken")
+        return undecided("only slack is taken, and the loss may exceed it")
     else:
         proof = prove_residue(make, m2, v, eta)
         if proof.verdict == "undecided":
@@ -265,15 +219,6 @@ def _covered(rest: Loss, eta: Fraction) -> bool:
             if found[0] <= ball(eta):
                 return True
     return False
-
-
-def _within_slack(make: Callable[[], Law], eta: Fraction) -> Proof:
-    """Whether a law lies below `R_{0,η}`, which is a matter of `h(1)`."""
-    with bits(LADDER[0]):
-        height = make().curve(arb(0))
-        if height <= ball(eta):
-            return proven("the loss lies within the slack that was taken")
-    return undecided("only slack is taken, and the loss may exceed it")
 
 
 def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:

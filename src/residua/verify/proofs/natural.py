@@ -36,7 +36,15 @@ from flint import arb
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
-from residua.verify.losses.factors import Loss, Response, Unknown, together
+from residua.verify.losses.factors import (
+    Loss,
+    Point,
+    Response,
+    Revealed,
+    Revealing,
+    Unknown,
+    together,
+)
 from residua.verify.losses.hockey_stick import hockey_sticks, law_of
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
@@ -63,9 +71,8 @@ def natural_first(config: Config, state: State, tables: Tables) -> Proof:
         why = _free([loss_of(each, None) for each in catalogue])
         if why is not None:
             return proven(f"{why}: the budget is the guarantee")
-    point = point_budget(budget)
-    if point is not None and config.get("rounds") is not None and "guarantee" in tables:
-        return _computed(point, config["rounds"], _plan(tables, "guarantee"))
+    if budget.point is not None and config.get("rounds") is not None and "guarantee" in tables:
+        return _computed(budget, budget.point, config["rounds"], _plan(tables, "guarantee"))
     return undecided("what this natural filter guarantees adaptive analysts is not re-proven")
 
 
@@ -88,15 +95,14 @@ def _primitive(loss: Loss) -> tuple[Any, ...]:
     return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
 
 
-def _computed(point: Response, rounds: int, plan: dict[str, Any]) -> Proof:
+def _computed(budget: Loss, point: Point, rounds: int, plan: dict[str, Any]) -> Proof:
     """The guarantee of so many rounds of symmetric queries, all prefixes within the budget."""
     eps, delta = plan["eps"], plan["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
     if eps > _FINITE:
         return proven("against adaptive analysts nothing finite is promised")
-    whole = Loss(factors=((point, rounds),))
-    if within(whole, exact(eps), exact(delta)).verdict == "proven":
+    if within(budget.times(rounds), exact(eps), exact(delta)).verdict == "proven":
         return proven(f"the budget composed with itself lies within ({eps!r}, {delta!r})")
     if not plan["points"]:
         return undecided("the guarantee is not that of the budget composed with itself")
@@ -124,26 +130,13 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-    charge = _between(_parted(spent), _parted(now))
-    if charge is None or not below(_parted(loss), charge):
+    charge = _between(spent, now)
+    if charge is None or not below(loss, charge):
         return undecided("what was spent is not what was spent before and the query")
-    if catalogue is not None and not isinstance(catalogue, str):
-        members = [_parted(loss_of(each, None)) for each in catalogue]
-        if not any(_same(charge, member) for member in members):
-            return undecided("what was charged is not of the catalogue")
+    members = catalogue if isinstance(catalogue, list) else []
+    if members and not any(_same(charge, loss_of(each, None)) for each in members):
+        return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
-
-
-def _parted(loss: Loss) -> Loss:
-    """The same with every `R_{eps,delta}` as `R_eps ⊕ R_{0,delta}`, which it is."""
-    zero, parts = Fraction(0), [Loss(loss.variance, stated=loss.stated)]
-    for factor, n in loss.factors:
-        if isinstance(factor, Response) and factor.eps and factor.delta:
-            lost = Response(zero, factor.delta, zero, factor.written_delta)
-            parts.append(Loss(factors=((factor.core(), n), (lost, n))))
-        else:
-            parts.append(Loss(factors=((factor, n),)))
-    return together(parts)
 
 
 def _same(one: Loss, two: Loss) -> bool:
@@ -166,22 +159,14 @@ def _between(before: Loss, after: Loss) -> Loss | None:
 def _outside(loss: Loss, family: str) -> str | None:
     if family == "gaussian":
         return "not of the family gaussian" if loss.factors or loss.stated else None
-    only = all(isinstance(f, Response) and f.eps == 0 for f, _ in loss.factors)
+    only = all(isinstance(f, Revealed) for f, _ in loss.factors)
     return None if only and not loss.variance and not loss.stated else f"not of the family {family}"
 
 
 def pure_budget(budget: Loss) -> Fraction | None:
     """`eps` where the budget is `R_eps`."""
-    point = point_budget(budget)
+    point = budget.point
     return point.written_eps if point is not None and point.delta == 0 else None
-
-
-def point_budget(budget: Loss) -> Response | None:
-    """The factor where the budget is `R_{eps,delta}`."""
-    if budget.variance or budget.stated or len(budget.factors) != 1 or budget.factors[0][1] != 1:
-        return None
-    factor = budget.factors[0][0]
-    return factor if isinstance(factor, Response) else None
 
 
 def _stays_below(spent: Loss, budget: Loss) -> Proof:
@@ -194,9 +179,8 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
         return enough_taken("what was spent", eps, largest_loss(spent))
     if not budget.factors and not budget.stated and not spent.factors and not spent.stated:
         return refuted("what was spent exceeds the budget")
-    point = point_budget(budget)
-    if point is not None:
-        return within(spent, point.eps, point.delta)
+    if budget.point is not None:
+        return within(spent, budget.point.eps, budget.point.delta)
     return undecided("what was spent is not shown to lie below the budget")
 
 
@@ -298,8 +282,9 @@ def _tail(loss: Loss, size: Fraction) -> Ball:
 
 def _exactly_there(loss: Loss, size: Fraction) -> bool:
     """Whether losses that cannot be separated from `size` are that size."""
-    only = [f for f, n in loss.factors if isinstance(f, Response) and n == 1]
-    return len(only) == len(loss.factors) == 1 and only[0].eps == size
+    seen = [(f, n) for f, n in loss.factors if not isinstance(f, Revealing)]
+    ((factor, n),) = seen if len(seen) == 1 else [(None, 0)]
+    return n == 1 and isinstance(factor, Response) and factor.eps == size
 
 
 # -- adaptive --------------------------------------------------------------------------------
@@ -307,8 +292,7 @@ def _exactly_there(loss: Loss, size: Fraction) -> bool:
 
 def of_size(size: float | Fraction, copies: int) -> Loss:
     """Several equal randomized responses."""
-    e = exact(size)
-    return Loss(factors=((Response(e, Fraction(0), e, Fraction(0)), copies),)) if copies else Loss()
+    return Loss(factors=((Response(exact(size)), copies),)) if copies else Loss()
 
 
 def keeps(

@@ -7,8 +7,8 @@ enough to look at the losses of `B`, at 0 and far out. Otherwise on a lattice: `
 (`dominating.py`), `B` from below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the
 losses, composed or not. Both are linear in `x` between lattice points.
 
-Single queries, symmetric or not, are compared by their curves in `x`, which are convex: `h_A` lies
-below its chord over a cell, `h_B` above the lines through its points on either side of the cell.
+Single queries, symmetric or not, are compared by their curves in `x`, which are convex, over cells
+(`chords.py`).
 """
 
 from __future__ import annotations
@@ -21,10 +21,19 @@ from residua.provable.forms import MOST_OUTCOMES
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
 from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, Lattice, lattice_of
-from residua.verify.losses.factors import Factor, Loss, Mixture, Noise, Response, Unknown
+from residua.verify.losses.factors import (
+    Factor,
+    Loss,
+    Mixture,
+    Noise,
+    Response,
+    Revealed,
+    Unknown,
+)
 from residua.verify.losses.hockey_stick import (
     Steps,
     curve,
+    curve_of,
     hockey_sticks,
     known_curve,
     law_of,
@@ -39,8 +48,8 @@ from residua.verify.proofs.additive import (
     renyi_within,
     zcdp_within,
 )
-from residua.verify.proofs.gaussian_budget import gdp
-from residua.verify.proofs.residue import chord_below_tangents
+from residua.verify.proofs.chords import line_in_x, prove_below
+from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 
@@ -53,7 +62,7 @@ def below(loss: Loss, other: Loss) -> bool:
     if not loss.factors:
         return True
     if not other.factors:
-        return gdp(other.variance, loss).verdict == "proven"
+        return gdp_residue(other.variance, Fraction(0), loss).verdict == "proven"
     # Each part below a different one.
     free = list(other.factors)
     for one, n in loss.factors:
@@ -76,12 +85,13 @@ def _smaller(one: Factor, two: Factor) -> bool:
         return plain and all(a <= b for a, b in zip(pairs[0][1], pairs[1][1], strict=True))
     if isinstance(two, Response):
         if isinstance(one, Response):
-            return one.eps <= two.eps and one.delta <= two.delta
+            return one.eps <= two.eps
         with bits(BITS):
             tops, lost = [one.top(), one.top(True)], one.missing()
-            return all(t is not None and t <= ball(two.eps) for t in tops) and bool(
-                lost <= ball(two.delta)
-            )
+            within = all(t is not None and t <= ball(two.eps) for t in tops)
+            return within and bool(lost.is_zero())
+    if isinstance(one, Revealed) and isinstance(two, Revealed):
+        return one.delta <= two.delta
     return False
 
 
@@ -113,7 +123,7 @@ def _stated(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
 
     A factor `R_{0,d}` takes `d` of delta: `d + (1-d) h <= d + h`.
     """
-    only = all(isinstance(f, Response) and f.eps == 0 for f, _ in loss.factors)
+    only = all(isinstance(f, Revealed) for f, _ in loss.factors)
     delta -= missing_mass(loss).exact
     loss = Loss(variance=loss.variance, stated=loss.stated)
     if not only or not (eps >= 0 and 0 < delta < 1):
@@ -172,9 +182,9 @@ def _shifted(loss: Loss, eps: Fraction, delta: Fraction) -> bool:
     What loses at most `t` for sure adds no more than that to any loss: `h_{L+M}(e^eps)` is at most
     `h_M(e^{eps-t})`. Mass at infinity splits off first.
     """
-    lost, parts = split(loss)
+    lost, core = split(loss)
     sizes = []
-    for factor, n in parts:
+    for factor, n in core.factors:
         tops = factor.top(), factor.top(True)
         if tops[0] is None or tops[1] is None or not factor.missing().is_zero():
             return False
@@ -212,11 +222,10 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
         return False
     tops = [(Fraction(float((f.top() or arb(0)).upper())), f) for f, _ in dense]
     tops.sort(key=lambda each: each[0])
-    zero = Fraction(0)
     for top, factor in tops[:-1]:
         # A float at or above it: rounding of the upper end is covered by the last bits.
         wide = top * (1 + Fraction(1, 1 << 50))
-        above = Response(wide, zero, wide, zero) if fine is None else Above(factor, fine)
+        above = Response(wide) if fine is None else Above(factor, fine)
         listed.append((above, 1))
     rest = Loss(loss.variance, (*listed, (tops[-1][1], 1)))
     found = hockey_sticks(rest, ball(eps))
@@ -279,44 +288,19 @@ def single_below(one: Factor, two: Factor) -> bool:
 
 
 def _curves_below(one: Factor, two: Factor, back: bool) -> bool:
-    """On `t >= 0`, where the losses of the one end before those of the other."""
-    top, beyond = one.top(back), two.top(back)
-    if top is None or beyond is None or not top < beyond:
+    """On `t >= 0`; beyond the losses of the one there is nothing to show."""
+    top, law = one.top(back), two.law()
+    if top is None or law is None:
         return False
-    high = near(top) + 0.5 * (near(beyond) - near(top))
-    if not (arb(high) >= top and high > 0.0):
-        return False
-    for count in (16, 64, 256, 1024):
-        ts = [arb(high * k / count) for k in range(count + 1)]
-        pairs = [(curve(one, t, back), curve(two, t, back)) for t in ts]
-        found = [(a, b) for a, b in pairs if a is not None and b is not None]
-        if len(found) < len(pairs) or any(a > b for a, b in found):
-            return False
-        # A symmetric curve has `h'(1-) + h'(1+) = h(1) - 1`: half of that is a slope at 1.
-        first = (found[0][1] - 1) / 2 if two.symmetric else arb(-1)
-        if _cells_close([t.exp() for t in ts], found, first):
-            return True
-    return False
+    other = law.reversed() if back else law
 
+    def height(t: Ball) -> Ball:
+        found = arb(0) if t > top else curve(one, t, back)
+        return arb(1) if found is None else found
 
-def _cells_close(x: list[Ball], pairs: list[tuple[Ball, Ball]], first: Ball) -> bool:
-    """Whether chords of the one lie below what is known to lie below the other; 0 beyond the end.
-
-    Over a cell the other lies above the lines through its two points on the left, and on the right;
-    over the first, above a line of slope `first`.
-    """
-    over, under = ([pair[k] for pair in pairs] for k in (0, 1))
-    if not all(a <= b for a, b in pairs):
-        return False
-    for k in range(len(x) - 1):
-        width = x[k + 1] - x[k]
-        # It rises by no more than its slope on the right, and falls by no more than on the left.
-        right = (under[k + 2] - under[k + 1]) / (x[k + 2] - x[k + 1]) if k + 2 < len(x) else arb(0)
-        left = (under[k] - under[k - 1]) / (x[k] - x[k - 1]) if k else first
-        ends = slice(k, k + 2)
-        if not chord_below_tangents(over[ends], under[ends], (left * width, right * width)):
-            return False
-    return True
+    end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
+    found = prove_below(height, lambda t: line_in_x(t, other.curve(t), other.slope(t)), 0.0, end)
+    return found.verdict == "proven"
 
 
 def _listed(loss: Loss) -> Finite | None:
@@ -329,14 +313,11 @@ def _below_at_losses(loss: Loss, one: Finite | None, two: Finite) -> bool:
     """Whether a composition, `one` if its law is listed, lies below another at its losses."""
     if one is not None and not (one.p_inf <= two.p_inf and one.q_inf <= two.q_inf):
         return False
-    left, right = None if one is None else Steps(one), Steps(two)
-    for t in (arb(0), *two.z):
-        if t < 0:
-            continue
-        sides = hockey_sticks(loss, t) if left is None else (left(t),)
-        if sides is None or not (sides[0] <= 0 or sides[0] <= right(t)):
-            return False
-    return True
+    left, right = curve_of(loss) if one is None else Steps(one), Steps(two)
+    if left is None:
+        return False
+    heights = ((left(t), right(t)) for t in (arb(0), *two.z) if not t < 0)
+    return all(bool(a <= 0) or bool(a <= b) for a, b in heights)
 
 
 def _below_on_lattice(loss: Loss, other: Loss, cells: int) -> bool:

@@ -17,12 +17,12 @@ from residua.provable.partitions import unpromised_partition
 from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
-from residua.verify.losses.factors import Infinite, Loss, Response, Stated, Unknown
+from residua.verify.losses.factors import Infinite, Loss, Point, Stated, Unknown
 from residua.verify.losses.hockey_stick import hockey_sticks
 from residua.verify.proofs.additive import pure, renyi
 from residua.verify.proofs.concentrated import zcdp
-from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp
-from residua.verify.proofs.natural import FAMILIES, point_budget, pure_budget
+from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp_residue
+from residua.verify.proofs.natural import FAMILIES, pure_budget
 from residua.verify.proofs.order import basic, below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -143,9 +143,9 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
     if kind == "pure":
         return pure(written(cap["eps"]), loss)
     if kind in (*_WITH_DELTA, "additive_profile", "union"):
-        return _under_point(point_budget(guarantee_of(cap)), loss)
+        return _under_point(guarantee_of(cap).point, loss)
     if kind in ("gdp", "gdp_residue"):
-        return gdp(written(cap["mu"]) ** 2, loss)
+        return gdp_residue(written(cap["mu"]) ** 2, Fraction(0), loss)
     if kind == "approximate_gdp_residue":
         whole = written(cap["mu"]) ** 2, written(cap["delta"])
         return approximate_gdp_residue(whole, (Fraction(0), Fraction(0)), loss)
@@ -156,7 +156,7 @@ def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
     return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])
 
 
-def _under_point(point: Response | None, loss: Loss) -> Proof:
+def _under_point(point: Point | None, loss: Loss) -> Proof:
     """Whether a loss lies within `(eps, delta)`: by sums as they are written, or by its curve."""
     if point is None:
         raise Unknown("no formula for what is promised")
@@ -166,11 +166,11 @@ def _under_point(point: Response | None, loss: Loss) -> Proof:
 
 def _under_budget(budget: Loss, loss: Loss) -> Proof:
     """The same for the budget of a natural filter."""
-    eps, point = pure_budget(budget), point_budget(budget)
+    eps = pure_budget(budget)
     if eps is not None:
         return pure(eps, loss)
-    if point is not None:
-        return _under_point(point, loss)
+    if budget.point is not None:
+        return _under_point(budget.point, loss)
     if budget.factors:
         raise Unknown("no formula for what lies below such a budget")
-    return gdp(budget.variance, loss)
+    return gdp_residue(budget.variance, Fraction(0), loss)

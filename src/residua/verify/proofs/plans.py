@@ -19,9 +19,8 @@ from residua.records import canonical
 from residua.verify.arithmetic.balls import exact
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
-from residua.verify.losses.factors import Factor, Loss, Response, together
+from residua.verify.losses.factors import Factor, Loss, Response, Revealed, together
 from residua.verify.proofs.gaussian_budget import gdp_residue
-from residua.verify.proofs.natural import point_budget
 from residua.verify.proofs.order import below, bounded_below, single_below, within
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
@@ -110,8 +109,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
         return undecided("no formula for a query off the plan")
     if _single_below(asked, covers):
         return proven("takes off the plan what lies above it, by its curve")
-    points = [point_budget(Loss(factors=((factor, 1),))) for factor, _ in covers.factors]
-    if any(_within_point(asked, point) for point in points if point is not None):
+    if _within_a_point(asked, covers):
         return proven("takes off the plan an (eps, delta) that it lies within")
     if bounded_below(asked, covers.rest):
         return proven("takes off the plan what lies above it, at every loss")
@@ -152,5 +150,14 @@ def _single_below(loss: Loss, covers: Loss) -> bool:
     return any(single_below(one, each) for each, _ in covers.factors)
 
 
-def _within_point(loss: Loss, point: Response) -> bool:
-    return within(loss, point.eps, point.delta).verdict == "proven"
+def _within_a_point(loss: Loss, covers: Loss) -> bool:
+    """Whether the loss lies within a response that is taken with all that reveals everything."""
+    kept, sizes = Fraction(1), []
+    for factor, n in covers.factors:
+        if isinstance(factor, Revealed):
+            kept *= (1 - factor.delta) ** n
+        elif isinstance(factor, Response):
+            sizes.append(factor.eps)
+    if kept < 1:
+        sizes.append(Fraction(0))
+    return any(within(loss, eps, 1 - kept).verdict == "proven" for eps in sizes)

@@ -26,7 +26,7 @@ from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import lattice_of, multiplied
-from residua.verify.losses.factors import Loss, Response, Unknown
+from residua.verify.losses.factors import Loss, Unknown
 from residua.verify.losses.hockey_stick import curve
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
@@ -183,7 +183,8 @@ def _refinement(loss: Loss, grid: Potential) -> int:
     d = float(grid.spacing)
     spreads = [float(loss.variance)] if loss.variance else []
     for factor, _ in loss.factors:
-        if isinstance(factor, Response) and (factor.eps / grid.spacing).denominator == 1:
+        losses = factor.rational_losses()
+        if losses and all((z / grid.spacing).denominator == 1 for z in losses):
             continue
         height = curve(factor, arb(0))
         # About the variance of a loss with this height at 1.

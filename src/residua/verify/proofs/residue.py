@@ -36,7 +36,7 @@ budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -58,7 +58,8 @@ from residua.verify.arithmetic.balls import (
 )
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Loss, sure_law
-from residua.verify.losses.laws import Jet, Law, Tail, gaussian_rise, slack_rise
+from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
+from residua.verify.proofs.chords import chord_below_tangents
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
@@ -171,7 +172,7 @@ class _Half:
             return False
         work(48)
         # Up to a constant; where both curves are near 1, what they lack keeps its digits.
-        tail = Tail(bool(self.mu / 2 - two.t / self.mu > 0))
+        tail = tail_at(self.mu / 2 - two.t / self.mu)
         ends = []
         for point in (one, two):
             v = self.mu / 2 - point.t / self.mu
@@ -218,22 +219,6 @@ _HALF = arb(1) / 2
 
 class _TooMany(Exception):
     """The limit of points is reached."""
-
-
-def chord_below_tangents(
-    over: Sequence[Ball], under: Sequence[Ball], rises: tuple[Ball, Ball]
-) -> bool:
-    """Whether the chord of one curve lies below the tangents of another at the ends of a cell.
-
-    The values at both ends are given, in order there, and how much each tangent rises over the
-    cell. Wherever it is cut in two, it is enough that the chord is below both tangents there.
-    """
-    step, bend = near(under[1] - under[0]), near(rises[1] - rises[0])
-    cut = arb(min(max((near(rises[1]) - step) / bend, 0.0), 1.0)) if bend > 0.0 else _HALF
-    chord = over[0] + (over[1] - over[0]) * cut
-    return bool(chord <= under[0] + rises[0] * cut) and bool(
-        chord <= under[1] - rises[1] * (1 - cut)
-    )
 
 
 def prove_residue(

@@ -44,7 +44,7 @@ from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, rational, 
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import FINENESS, law_above
-from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown, is_coin
+from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown
 from residua.verify.losses.hockey_stick import hockey_sticks, law_of
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
@@ -358,7 +358,7 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
         return None
     one = len(rest.factors) == 1 and rest.factors[0][1] == 1
     factor = rest.factors[0][0]
-    central = one and (isinstance(factor, Noise) or is_coin(factor))
+    central = one and isinstance(factor, Noise | Response)
     proof = undecided("the curves are not told apart where the budget is first read")
     for precision in LADDER:
         with bits(precision):
@@ -379,5 +379,4 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
 def _response(top: Cost) -> Loss:
     """The randomized response above everything with this largest loss."""
     eps = top.exact if top.rest is None else top.exact + upper(top.rest())
-    zero = Fraction(0)
-    return Loss(factors=((Response(eps, zero, eps, zero), 1),))
+    return Loss(factors=((Response(eps), 1),))
