@@ -37,7 +37,7 @@ def measure(run: Run) -> Section:
         "admitted",
         "Utility: how much a filter admits",
         " ".join(about),
-        (table(list(found.headings()), rows),),
+        (table([head.replace("\n", " ") for head in found.headings()], rows),),
         (),
         tuple(_better(found)),
     )

@@ -88,7 +88,8 @@ def measured(
 def markdown(found: SuiteComparison, notes: list[str]) -> str:
     """The table of one budget for a page."""
     title = f"Within ({found.eps:g}, {found.delta:g}): {found.caption()}"
-    text = f"{title}\n\n{pages.markdown([found.headings(), *found.cells()])}"
+    heads = tuple(head.replace("\n", " ") for head in found.headings())
+    text = f"{title}\n\n{pages.markdown([heads, *found.cells()])}"
     return "\n\n".join([text, *notes])
 
 

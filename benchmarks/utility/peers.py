@@ -10,6 +10,7 @@ time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from benchmarks.harness.parts import Parts, gaussian, laplace, pure_dp, subsampled
@@ -86,5 +87,9 @@ def with_peers(
                 f"{peer.label}: no answer on {len(failed)} of {len(workloads)} workloads, counted"
                 f" as nothing admitted (first reason: {failed[0]})"
             )
-        found = found.with_filter(peer.label, counts)
+        rows = tuple(
+            replace(row, admitted=(*row.admitted, count))
+            for row, count in zip(found.rows, counts, strict=True)
+        )
+        found = replace(found, filters=(*found.filters, peer.label), rows=rows)
     return found, notes

@@ -1,33 +1,4 @@
-"""Every exception of residua.
-
-    ResiduaError
-    ├── ArgumentError        (also ValueError)  an argument's value is not allowed
-    │   └── UnsupportedError   something of another library that has no proven loss here
-    ├── ArgumentTypeError    (also TypeError)   an argument has the wrong type
-    ├── TooLargeError        an exact computation would not fit; the message says its size
-    ├── TooExpensive         the limit on work or memory was reached; the message says of which
-    ├── MissingPackage       (also ImportError) an extra is not installed; the message names it
-    ├── BudgetError          a step would run that no filter admitted
-    ├── AccessDenied         the service asks for a token, or for one that permits more
-    ├── ServiceError         the service answered with an internal failure
-    ├── StateUnavailable     budgets of subjects are in use by another process, or not readable
-    └── LedgerError          the ledger cannot do what was requested
-        ├── UnknownBudget    no budget has that name
-        ├── BudgetExists     one has it already, or the data has a budget
-        ├── RetiredBudget    it is closed
-        ├── UnknownHold      no open reservation has that id
-        ├── KeyReused        the same key came with another request
-        ├── AlreadySpent     a replayed receipt: what it permits has run
-        ├── Refused          a guard's budget refused, and nothing ran; has the reservation
-        ├── MechanismFailed  a guarded mechanism failed: one constant message, details in the log
-        ├── Contended        the budgets changed while a slow query was decided: nothing was spent
-        ├── OutcomeUnknown   the connection died while committing; ask again with the same key
-        ├── StoreUnavailable the database is away, read-only or full: nothing was spent
-        ├── UnsafeStore      the database is set up so that it may lose what it acknowledged
-        ├── ReadOnlyLedger   the store is behind its anchor: a backup was restored
-        ├── NotALedger       the file or database is something else
-        ├── NewerLedger      a newer version wrote it
-        └── BrokenRecord     a record is not one, or was tampered with
+"""Every exception of residua, all below `ResiduaError`; what a ledger raises is a `LedgerError`.
 
 A refusal is a value, never an exception; an exception is a malfunction or a
 wrong call. Messages say what was expected, the argument's name and its value.

@@ -8,10 +8,16 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import residua as rz
 from adversary.games import sequence
 from residua.adversary.strategy import STOP
-from residua.figures.strategy import size, strategy_tree
+from residua.figures.strategy import place_nodes, strategy_tree
 
 COIN = rz.from_pair([0.25, 0.75], [0.75, 0.25])
 LAPLACE = rz.mechanisms.Laplace(scale=2.0)
+
+
+def size(tree: rz.Strategy) -> tuple[int, int]:
+    """How many rounds a tree has, and how many ends."""
+    nodes = place_nodes(tree)
+    return max(node.depth for node in nodes), sum(not node.children for node in nodes)
 
 
 def _texts(strategy: rz.Strategy, **more: object) -> list[str]:

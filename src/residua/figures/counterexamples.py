@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -81,9 +81,12 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class CounterexamplePicture(Picture):
-    """Counterexamples side by side."""
+    """Two counterexamples side by side."""
 
-    panels: tuple[Counterexample, ...]
+    name: str  # type: ignore[misc]
+    title: str  # type: ignore[misc]
+    opening: str
+    panels: tuple[Counterexample, Counterexample]
 
     @property
     def caption(self) -> str:
@@ -95,8 +98,6 @@ class CounterexamplePicture(Picture):
             " choosing between them after the first answer does not. Above: tradeoff curves, lower"
             " is less private. Below: delta beyond that of the budget."
         )
-
-    opening: ClassVar[str]
 
     def numbers(self) -> dict[str, Any]:
         return {
@@ -121,28 +122,13 @@ class CounterexamplePicture(Picture):
         return figure
 
 
-@dataclass(frozen=True)
-class NaturalFilterFails(CounterexamplePicture):
-    """Approximate-DP and pure-DP queries."""
-
-    name: ClassVar[str] = "natural-filter-fails"
-    title: ClassVar[str] = "Two budgets that the natural filter breaks"
-    opening: ClassVar[str] = "The natural filter breaks its budget."
-
-
-@dataclass(frozen=True)
-class GaussianBudgetsFail(CounterexamplePicture):
-    """A Gaussian budget, and one with a delta."""
-
-    name: ClassVar[str] = "gaussian-budgets"
-    title: ClassVar[str] = "Gaussian budgets do not help the natural filter"
-    opening: ClassVar[str] = "Gaussian budgets do not help."
-
-
-def natural_filter_fails() -> NaturalFilterFails:
+def natural_filter_fails() -> CounterexamplePicture:
     """Approximate queries on an approximate budget, and pure queries in three rounds."""
     one, more = pure_dp(1.0), pure_dp(1.2)
-    return NaturalFilterFails(
+    return CounterexamplePicture(
+        "natural-filter-fails",
+        "Two budgets that the natural filter breaks",
+        "The natural filter breaks its budget.",
         (
             counterexample(
                 "approximate-DP queries and budget",
@@ -160,13 +146,16 @@ def natural_filter_fails() -> NaturalFilterFails:
                 [one, more],
                 3,
             ),
-        )
+        ),
     )
 
 
-def gaussian_budgets() -> GaussianBudgetsFail:
+def gaussian_budgets() -> CounterexamplePicture:
     """A Gaussian budget, and a Gaussian budget with a delta."""
-    return GaussianBudgetsFail(
+    return CounterexamplePicture(
+        "gaussian-budgets",
+        "Gaussian budgets do not help the natural filter",
+        "Gaussian budgets do not help.",
         (
             counterexample(
                 "a Gaussian budget",
@@ -184,7 +173,7 @@ def gaussian_budgets() -> GaussianBudgetsFail:
                 [SMALL, LARGE],
                 2,
             ),
-        )
+        ),
     )
 
 

@@ -30,14 +30,9 @@ import numpy as np
 from residua.adversary.natural.guarantee import Guarantee, natural_guarantee
 from residua.bounds import Floats
 from residua.figures import picture
-from residua.figures.counterexamples import (
-    GaussianBudgetsFail,
-    NaturalFilterFails,
-    gaussian_budgets,
-    natural_filter_fails,
-)
+from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails
 from residua.figures.picture import Picture, as_math, delta_line, thin, tradeoff_line
-from residua.figures.strategy import StrategyPicture, strategy_gain
+from residua.figures.strategy import strategy_gain
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
@@ -303,9 +298,9 @@ Progress = Callable[[int, int], None]
 """Called with the steps of a picture that are done, and all of them."""
 
 GALLERY: dict[str, Callable[[Progress], Picture]] = {
-    GdpResiduePicture.name: lambda _: gdp_residue_panels(),
-    NaturalFilterFails.name: lambda _: natural_filter_fails(),
-    GaussianBudgetsFail.name: lambda _: gaussian_budgets(),
-    StrategyPicture.name: strategy_gain,
-    GuaranteePicture.name: guarantee_by_rounds,
+    "gdp-residue": lambda _: gdp_residue_panels(),
+    "natural-filter-fails": lambda _: natural_filter_fails(),
+    "gaussian-budgets": lambda _: gaussian_budgets(),
+    "strategy": strategy_gain,
+    "natural-guarantee": guarantee_by_rounds,
 }

@@ -122,7 +122,7 @@ def _line(x1: float, y1: float, x2: float, y2: float, opacity: str) -> str:
 
 
 def _row(tag: str, cells: Iterable[str]) -> str:
-    return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
 
 
 def _properties(*rows: tuple[str, str]) -> str:
@@ -171,13 +171,8 @@ def frontier_html(frontier: Frontier) -> str:
 
 
 def comparison_html(measured: FilterComparison) -> str:
-    """The table of a comparison, with the counts where the pointer rests."""
-    rows = [_row("th", map(html.escape, measured.headings()))]
-    for cells, hints in zip(measured.cells(), measured.hints(), strict=True):
-        first, *rest = map(html.escape, cells)
-        pairs = zip(rest, hints, strict=True)
-        titled = (f'<span title="{hint}">{cell}</span>' if hint else cell for cell, hint in pairs)
-        rows.append(_row("td", (first, *titled)))
+    """The table of a comparison."""
+    rows = [_row("th", measured.headings()), *(_row("td", cells) for cells in measured.cells())]
     caption = f"admitted / optimum within ({measured.eps:g}, {measured.delta:g})."
     caption = html.escape(f"{caption} {measured.caption()}".strip())
     return f"<table><caption>{caption}</caption>{''.join(rows)}</table>"

@@ -13,24 +13,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from residua import checks
+from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.figures.notebook import LEAST_DELTA
 from residua.figures.picture import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from residua.bounds import Interval
     from residua.planning.comparison import FilterComparison, SuiteComparison
     from residua.planning.frontier import Frontier
     from residua.pld.pld import Pld
-
-
-LEAST_DELTA = 1e-12
-"""Where the logarithmic axis of delta ends; what is smaller is left out."""
 
 
 def curves(
@@ -50,62 +47,43 @@ def curves(
     """
     if not isinstance(plds, Mapping) or not plds:
         raise ArgumentError(f"plds must map at least one label to a Pld, got {plds!r}")
-    figure, (left, right) = new_figure(panels=2)
-    _draw_hockey_stick(left, plds, eps, below or {})
-    _draw_tradeoff(right, plds, below or {})
+    figure, (profile, tradeoff) = new_figure(panels=2)
+    grid = np.linspace(0.0, 4.0, 161) if eps is None else _floats(eps)
+    alphas = np.linspace(0.0, 1.0, 201)
+    tradeoff.plot([0, 1], [1, 0], color="0.7", linestyle=":", label="no loss at all")
+    top = LEAST_DELTA
+    for label, pld in plds.items():
+        lower = (below or {}).get(label, pld)
+        lo, hi = _floats(lower.delta_bounds(grid).lo), _floats(pld.delta_bounds(grid).hi)
+        top = max(top, float(hi.max()))
+        shown = hi > LEAST_DELTA
+        _draw_band(
+            profile,
+            grid,
+            np.where(shown, hi, np.nan),
+            np.where(shown, np.maximum(lo, LEAST_DELTA), np.nan),
+            label,
+        )
+        errors, far = pld.tradeoff_bounds(alphas).lo, lower.tradeoff_bounds(alphas).hi
+        _draw_band(tradeoff, alphas, _floats(errors), _floats(far), label)
+    profile.set_yscale("log")
+    profile.set(xlim=(float(grid.min()), float(grid.max())), ylim=(LEAST_DELTA, 2 * top))
+    profile.set(xlabel="ε", ylabel="δ(ε)", title="Privacy profile")
+    tradeoff.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", title="Tradeoff curve")
+    tradeoff.set(xlabel="type I error α", ylabel="least type II error τ(α)")
+    for axes in (profile, tradeoff):
+        axes.legend()
     return figure
 
 
-def _draw_hockey_stick(
-    axes: Axes,
-    plds: Mapping[str, Pld],
-    eps: ArrayLike | None,
-    below: Mapping[str, Pld],
-) -> None:
-    grid = np.linspace(0.0, 4.0, 161) if eps is None else _floats(eps)
-    top = LEAST_DELTA
-    for label, pld in plds.items():
-        lo, hi = _ends(pld.delta_bounds(grid))
-        if label in below:
-            lo, _ = _ends(below[label].delta_bounds(grid))
-        top = max(top, float(hi.max()))
-        shown = hi > LEAST_DELTA
-        lo, hi = np.where(shown, np.maximum(lo, LEAST_DELTA), np.nan), np.where(shown, hi, np.nan)
-        (line,) = axes.plot(grid, hi, label=label)
-        axes.fill_between(grid, lo, hi, color=line.get_color(), alpha=0.25, linewidth=0)
-    axes.set_yscale("log")
-    axes.set_xlim(float(grid.min()), float(grid.max()))
-    axes.set_ylim(LEAST_DELTA, 2 * top)
-    axes.set_xlabel("ε")
-    axes.set_ylabel("δ(ε)")
-    axes.set_title("Privacy profile")
-    axes.legend()
+def _draw_band(axes: Axes, x: Floats, line: Floats, far: Floats, label: str) -> None:
+    """A line, and a band from it to the far end."""
+    (drawn,) = axes.plot(x, line, label=label)
+    axes.fill_between(x, far, line, color=drawn.get_color(), alpha=0.25, linewidth=0)
 
 
-def _draw_tradeoff(axes: Axes, plds: Mapping[str, Pld], below: Mapping[str, Pld]) -> None:
-    grid = np.linspace(0.0, 1.0, 201)
-    axes.plot([0, 1], [1, 0], color="0.7", linestyle=":", label="no loss at all")
-    for label, pld in plds.items():
-        lo, hi = _ends(pld.tradeoff_bounds(grid))
-        if label in below:
-            _, hi = _ends(below[label].tradeoff_bounds(grid))
-        (line,) = axes.plot(grid, lo, label=label)
-        axes.fill_between(grid, lo, hi, color=line.get_color(), alpha=0.25, linewidth=0)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1)
-    axes.set_aspect("equal")
-    axes.set_xlabel("type I error α")
-    axes.set_ylabel("least type II error τ(α)")
-    axes.set_title("Tradeoff curve")
-    axes.legend()
-
-
-def _floats(values: ArrayLike) -> NDArray[np.float64]:
+def _floats(values: ArrayLike) -> Floats:
     return np.atleast_1d(np.asarray(values, dtype=np.float64))
-
-
-def _ends(interval: Interval) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return _floats(interval.lo), _floats(interval.hi)
 
 
 def draw_comparison(measured: FilterComparison) -> Figure:

@@ -12,8 +12,9 @@ advance stays below 1/8 by the filter's own test, the best that is chosen answer
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -56,34 +57,23 @@ def strategy_tree(
     strategy: Strategy, names: Mapping[Pld, str] | None = None, caption: str = ""
 ) -> Figure:
     """Draw any strategy; `names` are for queries whose own description is long."""
-    root = _place(strategy)
-    depth, leaves = size(strategy)
-    nodes = _all(root)
+    nodes = place_nodes(strategy)
     longest = max((len(_name(n.strategy, names)) for n in nodes if not n.strategy.stops), default=0)
     labels = max(len(node.label) for node in nodes)
     across = LETTER_WIDTH * (longest + labels) + BOX_GAP
-    width, height = across * (depth + 1), 0.7 + LEAF_HEIGHT * leaves
+    width = across * (max(node.depth for node in nodes) + 1)
+    height = 0.7 + LEAF_HEIGHT * _leaves(nodes)
     figure, ((axes,),) = picture.canvas(max(width, 4.0), max(height, 1.4), caption)
-    draw_tree(axes, strategy, names, root)
+    _draw_tree(axes, nodes, names)
     return figure
 
 
-def size(strategy: Strategy) -> tuple[int, int]:
-    """How many rounds a tree has, and how many ends."""
-    root = _place(strategy)
-    nodes = list(_all(root))
-    return max(node.depth for node in nodes), sum(not node.children for node in nodes)
+def _leaves(nodes: Sequence[Node]) -> int:
+    return sum(not node.children for node in nodes)
 
 
-def draw_tree(
-    axes: Axes,
-    strategy: Strategy,
-    names: Mapping[Pld, str] | None = None,
-    root: Node | None = None,
-) -> None:
+def _draw_tree(axes: Axes, nodes: Sequence[Node], names: Mapping[Pld, str] | None = None) -> None:
     """Draw a strategy into a panel."""
-    root = _place(strategy) if root is None else root
-    nodes = list(_all(root))
     colours: dict[str, str] = {}
     for node in nodes:
         for child in node.children:
@@ -108,8 +98,7 @@ def draw_tree(
             fontsize=8.5, bbox=box, zorder=3,
         )  # fmt: skip
     depth = max(node.depth for node in nodes)
-    leaves = sum(not node.children for node in nodes)
-    axes.set(xlim=(-0.5, depth + 0.5), ylim=(-0.7, leaves - 0.3), yticks=[])
+    axes.set(xlim=(-0.5, depth + 0.5), ylim=(-0.7, _leaves(nodes) - 0.3), yticks=[])
     axes.set_xticks(range(depth + 1), [f"round {i + 1}" for i in range(depth + 1)])
     axes.grid(False)
     axes.spines[["left", "bottom"]].set_visible(False)
@@ -124,31 +113,24 @@ def _name(strategy: Strategy, names: Mapping[Pld, str] | None) -> str:
     return words if len(words) <= 34 else words[:32] + "…"
 
 
-def _place(strategy: Strategy) -> Node:
+def place_nodes(strategy: Strategy) -> list[Node]:
+    """The boxes and dots of a tree, each with its place; the first query first."""
     checks.instance("strategy", strategy, Strategy, "a Strategy")
-    count = 0
-    leaves = 0
+    count, leaves = itertools.count(1), itertools.count()
 
     def place(here: Strategy, depth: int, label: str) -> Node:
-        nonlocal count, leaves
-        count += 1
-        if count > 200:
+        if next(count) > 200:
             raise TooLargeError(
                 "the strategy has more than 200 branches, too many to draw; print it instead"
             )
         children = tuple(place(b.then, depth + 1, b.label) for b in here.branches())
-        if children:
-            height = (children[0].height + children[-1].height) / 2
-        else:
-            height = float(leaves)
-            leaves += 1
-        return Node(here, depth, height, label, children)
+        ends = [children[0].height, children[-1].height] if children else [next(leaves)] * 2
+        return Node(here, depth, sum(ends) / 2, label, children)
 
-    return place(strategy, 0, "")
+    def every(node: Node) -> list[Node]:
+        return [node, *(found for child in node.children for found in every(child))]
 
-
-def _all(node: Node) -> list[Node]:
-    return [node, *(found for child in node.children for found in _all(child))]
+    return every(place(strategy, 0, ""))
 
 
 EPS, DELTA = 1.0, 0.125
@@ -203,11 +185,11 @@ class StrategyPicture(Picture):
         }  # fmt: skip
 
     def draw(self) -> Figure:
-        _, leaves = size(self.strategy)
+        nodes = place_nodes(self.strategy)
         figure, ((tree, gain),) = picture.canvas(
-            12.5, max(4.2, 0.9 + 0.4 * leaves), self.caption, ncols=2, width_ratios=[2.1, 1]
+            12.5, max(4.2, 0.9 + 0.4 * _leaves(nodes)), self.caption, ncols=2, width_ratios=[2.1, 1]
         )
-        draw_tree(tree, self.strategy, NAMES)
+        _draw_tree(tree, nodes, NAMES)
         tree.set_title(f"the best strategy in {self.rounds} rounds", fontsize=10.5)
         rounds = range(1, len(self.adaptive) + 1)
         gain.axhline(self.promised, label="promised", **picture.BUDGET)

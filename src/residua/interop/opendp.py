@@ -107,16 +107,14 @@ def from_opendp(measurement: Any, d_in: Any = None, relation: str | None = None)
 
 def _translate_loss(measurement: Any, loss: Any, kind: str, relation: str) -> Mechanism:
     if kind == "MaxDivergence":
-        return PureDp(_number("privacy map", loss), relation=relation)
+        return PureDp(_number(loss), relation=relation)
     if kind == "ZeroConcentratedDivergence":
-        return Zcdp(_number("privacy map", loss), relation=relation)
+        return Zcdp(_number(loss), relation=relation)
     if kind == "Approximate(MaxDivergence)":
-        eps, delta = loss
-        return ApproximateDp(
-            _number("privacy map", eps), _number("privacy map", delta), relation=relation
-        )
+        eps, delta = map(_number, loss)
+        return ApproximateDp(eps, delta, relation=relation)
     if kind == "Approximate(ZeroConcentratedDivergence)":
-        rho, delta = (_number("privacy map", part) for part in loss)
+        rho, delta = map(_number, loss)
         return Zcdp(rho, delta=delta, relation=relation)
     if kind == "RenyiDivergence":
         return _from_orders(loss, relation)
@@ -217,10 +215,10 @@ def _neighbours(measurement: Any, d_in: Any, relation: str | None) -> tuple[str,
     return relation, distance
 
 
-def _number(name: str, value: Any) -> float:
+def _number(value: Any) -> float:
     if isinstance(value, float | int) and value == math.inf:
-        raise ArgumentError(f"{name} must give a finite loss, got {value!r}")
-    return _as_written(checks.non_negative(name, value))
+        raise ArgumentError(f"privacy map must give a finite loss, got {value!r}")
+    return _as_written(checks.non_negative("privacy map", value))
 
 
 def _as_written(bound: float) -> float:
@@ -276,19 +274,15 @@ def _from_profile(profile: Any, relation: str) -> Mechanism:
     deltas = list(accumulate(deltas, min))
     if deltas[-1] == 1.0:
         raise ArgumentError("privacy profile must fall below 1, got 1 everywhere")
-    x, heights = [], []
+    points = []
     for e, delta in zip(eps, deltas, strict=True):
         at, height = exp_of(Fraction(e), "above") if e else Fraction(1), Fraction(delta)
-        x.append(at)
-        heights.append(height)
-        if e:
-            x.append(1 / at)
-            heights.append(1 - 1 / at + height / at)
-    order = sorted(range(len(x)), key=x.__getitem__)
-    exact = region_above([x[i] for i in order], [heights[i] for i in order], False, None)
+        points += [(at, height), (1 / at, 1 - 1 / at + height / at)] if e else [(at, height)]
+    x, heights = map(list, zip(*sorted(points), strict=True))
+    exact = region_above(x, heights, False, None)
     # Vertices (Q, P) of the testing region are points (beta, 1 - alpha).
-    points = [(float_down(1 - p), float_down(q)) for q, p in reversed(exact.vertices())]
-    alphas, betas = zip(*sorted(dict.fromkeys(points)), strict=True)
+    curve = {(float_down(1 - p), float_down(q)) for q, p in exact.vertices()}
+    alphas, betas = zip(*sorted(curve), strict=True)
     return FromTradeoff(alphas, betas, relation=relation)
 
 

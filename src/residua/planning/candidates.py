@@ -18,11 +18,22 @@ from residua import checks
 from residua.bounds import float_down
 from residua.errors import ArgumentError
 from residua.filters import amounts
+from residua.filters.additive.basic import BasicFilter, PureFilter
+from residua.filters.additive.gdp import GdpFilter
+from residua.filters.additive.renyi import RenyiFilter
+from residua.filters.additive.zcdp import ApproximateZcdpFilter
 from residua.filters.base import Filter
-from residua.filters.codec import filter_class
 from residua.filters.costs import renyi_cost
+from residua.filters.potential.menu import MenuFilter
+from residua.filters.potential.plan import PlanFilter
+from residua.filters.potential.renyi_commit import RenyiCommitFilter
 from residua.filters.query import Query, loss_of
+from residua.filters.residue.approximate_gdp_residue import ApproximateGdpResidueFilter
+from residua.filters.residue.gdp_residue import GdpResidueFilter
+from residua.filters.residue.target_residue import TargetResidueFilter
 from residua.filters.target import best_order, gaussian_bracket, renyi_budget
+from residua.filters.union.auto import AutoFilter
+from residua.filters.union.union import UnionFilter
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.planning.workload import Workload, optimum
 from residua.pld.families.gaussian_mixture import GaussianMixture
@@ -102,21 +113,10 @@ def gaussian_budget(eps: float, delta: float) -> float:
     return mu
 
 
-def _make(kind: str, **fields: Any) -> Filter:
-    cls: Any = filter_class(kind)
-    made: Filter = cls(**fields)
-    return made
-
-
-def _make_within(kind: str, setting: Setting, **fields: Any) -> Filter:
-    """A filter that is configured by `(eps, delta)` itself."""
-    return _make(kind, eps=setting.eps, delta=setting.delta, **fields)
-
-
 def _renyi(setting: Setting) -> Filter:
     alpha = _order(setting)
     rho = renyi_budget(*map(amounts.written, (alpha, setting.eps, setting.delta)))
-    return _make("renyi", alpha=alpha, rho=amounts.reported(rho))
+    return RenyiFilter(alpha, amounts.reported(rho))
 
 
 def _order(setting: Setting) -> float:
@@ -143,19 +143,17 @@ def _order(setting: Setting) -> float:
 
 def _approximate_gdp_residue(setting: Setting) -> Filter:
     """Split for what was expected where that is subsampled, which slack is for."""
-    cls: Any = filter_class("approximate_gdp_residue")
     (query, _), *others = setting.workload.planned.queries
     loss = loss_of(query, setting.relation)
     sampled = not others and any(isinstance(factor, GaussianMixture) for factor in loss.terms)
-    made: Filter = cls.within(setting.eps, setting.delta, loss if sampled else None)
-    return made
+    return ApproximateGdpResidueFilter.within(setting.eps, setting.delta, loss if sampled else None)
 
 
 def _auto(setting: Setting) -> Filter:
     """The automatic filter knows what the workload lists as expected, if it does."""
     expected = tuple(dict.fromkeys(run.query for run in setting.workload.expected))
     expect = _under_relation(setting, expected) if expected else None
-    return _make_within("auto", setting, expect=expect)
+    return AutoFilter(setting.eps, setting.delta, expect=expect)
 
 
 def _union(setting: Setting) -> Filter:
@@ -168,12 +166,12 @@ def _union(setting: Setting) -> Filter:
     share = float_down(Fraction(setting.delta) / (1 + len(factors)))
     start = float(best_order(amounts.written(eps), amounts.written(share))) - 1.0
     orders = [float(f"{1.0 + start * factor:.6g}") for factor in factors]
-    components = [
-        _make("pure", eps=eps),
-        _make("gdp_residue", mu=gaussian_budget(eps, share)),
-        *(_make("renyi_commit", eps=eps, delta=share, alpha=alpha) for alpha in orders),
-    ]
-    return _make("union", filters=tuple(components), eps=eps)
+    components = (
+        PureFilter(eps),
+        GdpResidueFilter(gaussian_budget(eps, share)),
+        *(RenyiCommitFilter(eps, share, alpha=alpha) for alpha in orders),
+    )
+    return UnionFilter(components, eps=eps)
 
 
 def _under_relation(setting: Setting, queries: tuple[Query, ...]) -> tuple[Query, ...]:
@@ -191,23 +189,17 @@ def planned_queries(setting: Setting) -> tuple[Query, ...]:
 
 
 _BUILDERS: dict[str, Callable[[Setting], Filter]] = {
-    "pure": lambda setting: _make("pure", eps=setting.eps),
-    "basic": lambda setting: _make_within("basic", setting),
-    "approximate_zcdp": lambda setting: _make_within("approximate_zcdp", setting),
+    "pure": lambda to: PureFilter(to.eps),
+    "basic": lambda to: BasicFilter(to.eps, to.delta),
+    "approximate_zcdp": lambda to: ApproximateZcdpFilter(to.eps, to.delta),
     "renyi": _renyi,
-    "renyi_commit": lambda setting: _make_within("renyi_commit", setting, alpha=_order(setting)),
-    "gdp": lambda setting: _make("gdp", mu=gaussian_budget(setting.eps, setting.delta)),
-    "gdp_residue": lambda setting: _make(
-        "gdp_residue", mu=gaussian_budget(setting.eps, setting.delta)
-    ),
+    "renyi_commit": lambda to: RenyiCommitFilter(to.eps, to.delta, alpha=_order(to)),
+    "gdp": lambda to: GdpFilter(gaussian_budget(to.eps, to.delta)),
+    "gdp_residue": lambda to: GdpResidueFilter(gaussian_budget(to.eps, to.delta)),
     "approximate_gdp_residue": _approximate_gdp_residue,
-    "target_residue": lambda setting: _make_within("target_residue", setting),
-    "plan": lambda setting: _make_within(
-        "plan", setting, plan=_under_relation(setting, planned_queries(setting))
-    ),
-    "menu": lambda setting: _make_within(
-        "menu", setting, menu=_under_relation(setting, setting.workload.kinds)
-    ),
+    "target_residue": lambda to: TargetResidueFilter(to.eps, to.delta),
+    "plan": lambda to: PlanFilter(to.eps, to.delta, _under_relation(to, planned_queries(to))),
+    "menu": lambda to: MenuFilter(to.eps, to.delta, _under_relation(to, to.workload.kinds)),
     "union": _union,
     "auto": _auto,
 }

@@ -14,12 +14,14 @@ a fixed seed, so the interval is a function of the ratios.
 
 from __future__ import annotations
 
+import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -35,15 +37,6 @@ from residua.pld.pld import Pld
 
 SMALL = 10
 """Workloads with an optimum below this are reported apart."""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One filter on one workload: `ratio` is admitted over optimum."""
-
-    family: str
-    optimum: int
-    ratio: float
 
 
 @dataclass(frozen=True)
@@ -72,27 +65,6 @@ class Summary:
         """As plain data."""
         interval = None if self.interval is None else list(self.interval)
         return {**self.__dict__, "interval": interval, "families": dict(self.families)}
-
-
-def summarise(filter: str, measurements: Sequence[Measurement]) -> Summary:
-    """The statistics of one filter; a workload of which nothing fits must be left out."""
-    large = [one for one in measurements if one.optimum >= SMALL]
-    small = [one.ratio for one in measurements if one.optimum < SMALL]
-    ratios = sorted(one.ratio for one in large)
-    families: dict[str, list[float]] = {}
-    for one in large:
-        families.setdefault(one.family, []).append(one.ratio)
-    return Summary(
-        filter,
-        len(ratios),
-        _mean(ratios),
-        bootstrap_interval(ratios),
-        ratios[math.ceil(len(ratios) / 10) - 1] if ratios else None,
-        ratios[0] if ratios else None,
-        {name: math.fsum(found) / len(found) for name, found in families.items()},
-        len(small),
-        _mean(small),
-    )
 
 
 def bootstrap_interval(values: Sequence[float]) -> tuple[float, float] | None:
@@ -196,11 +168,7 @@ class FilterComparison:
             lines = [("(non-adaptive optimum)", *best)]
             for name, count, ratio in zip(self.filters, row.admitted, row.ratios(), strict=True):
                 lines.append((name, str(count), ratio_text(ratio)))
-        # Names of kinds are long: they break at their underscores.
-        parts = [cell.split("_") for cell in head]
-        deep = max(map(len, parts))
-        heads = zip(*([""] * (deep - len(part)) + part for part in parts), strict=True)
-        return align_columns(list(heads), lines)
+        return align_columns(head, lines)
 
     def headings(self) -> tuple[str, ...]:
         """The headings of the table of ratios."""
@@ -211,10 +179,6 @@ class FilterComparison:
         return [
             (row.workload, str(row.optimum), *map(ratio_text, row.ratios())) for row in self.rows
         ]
-
-    def hints(self) -> list[tuple[str, ...]]:
-        """What explains the cells after the first: the counts."""
-        return [("", *map(str, row.admitted)) for row in self.rows]
 
     def caption(self) -> str:
         """What there is to say about the table."""
@@ -241,20 +205,28 @@ class SuiteComparison(FilterComparison):
     def summary(self, filter: str) -> Summary:
         """The statistics of one filter."""
         column = self._column(filter)
-        found = [(row, row.ratios()[column]) for row in self.rows]
-        return summarise(
+        large: list[float] = []
+        small: list[float] = []
+        families: dict[str, list[float]] = {}
+        for row in self.rows:
+            ratio = row.ratios()[column]
+            if ratio is None:
+                continue
+            (large if row.optimum >= SMALL else small).append(ratio)
+            if row.optimum >= SMALL:
+                families.setdefault(row.family, []).append(ratio)
+        large.sort()
+        return Summary(
             filter,
-            [Measurement(row.family, row.optimum, one) for row, one in found if one is not None],
+            len(large),
+            _mean(large),
+            bootstrap_interval(large),
+            large[math.ceil(len(large) / 10) - 1] if large else None,
+            large[0] if large else None,
+            {name: math.fsum(found) / len(found) for name, found in families.items()},
+            len(small),
+            _mean(small),
         )
-
-    def with_filter(self, name: str, admitted: Sequence[int]) -> SuiteComparison:
-        """The same with one more column: how many queries of each workload it admitted."""
-        checks.require(name not in self.filters, "name", "a new one", name)
-        rows = tuple(
-            replace(row, admitted=(*row.admitted, count))
-            for row, count in zip(self.rows, admitted, strict=True)
-        )
-        return replace(self, filters=(*self.filters, name), rows=rows)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain data: the statistics of each filter, and every workload."""
@@ -268,24 +240,12 @@ class SuiteComparison(FilterComparison):
 
     def table(self) -> str:
         """The statistics as text, a line for each filter."""
-        heads = list(zip(*self._heads(), strict=True))
-        return f"{align_columns(heads, self.cells())}\n\n{self.caption()}"
+        return f"{align_columns(self.headings(), self.cells())}\n\n{self.caption()}"
 
     def headings(self) -> tuple[str, ...]:
         """The headings of the table."""
-        return tuple(" ".join(head).strip() for head in self._heads())
-
-    def _heads(self) -> list[tuple[str, str]]:
-        """The headings, each in two lines."""
-        return [
-            ("", "filter"),
-            ("", "mean"),
-            ("95 % interval", "of the mean"),
-            ("10th", "perc."),
-            ("", "min"),
-            ("optimum", f"< {SMALL}"),
-            *(("", family) for family in self._families),
-        ]
+        columns = ("filter", "mean", "95 % interval\nof the mean", "10th\nperc.", "min")
+        return (*columns, f"optimum\n< {SMALL}", *self._families)
 
     @cached_property
     def _families(self) -> tuple[str, ...]:
@@ -317,12 +277,15 @@ class SuiteComparison(FilterComparison):
             f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
         )
 
-    def hints(self) -> list[tuple[str, ...]]:
-        return [("",) * (len(cells) - 1) for cells in self.cells()]
 
+def align_columns(head: Sequence[str], lines: Sequence[tuple[str, ...]]) -> str:
+    """Text in columns under a rule, the first to the left and the others to the right.
 
-def align_columns(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, ...]]) -> str:
-    """Text in columns under a rule, the first to the left and the others to the right."""
+    Headings break at their line ends and, since names of kinds are long, at their underscores.
+    """
+    parts = [re.split("[_\n]", cell) for cell in head]
+    deep = max(map(len, parts))
+    heads = list(zip(*([""] * (deep - len(part)) + part for part in parts), strict=True))
     widths = [max(map(len, column)) for column in zip(*heads, *lines, strict=True)]
     texts = [
         "  ".join(
@@ -331,8 +294,7 @@ def align_columns(heads: Sequence[tuple[str, ...]], lines: Sequence[tuple[str, .
         ).rstrip()
         for line in (*heads, *lines)
     ]
-    rule = "-" * max(map(len, texts))
-    return "\n".join([*texts[: len(heads)], rule, *texts[len(heads) :]])
+    return "\n".join([*texts[:deep], "-" * max(map(len, texts)), *texts[deep:]])
 
 
 def ratio_text(ratio: float | None, digits: int = 2) -> str:
@@ -392,63 +354,58 @@ def compare_filters(
     most = checks.count("most", most)
     running = candidates(filters)
     names = tuple(one.name for one in running)
-    compare = _Measured(eps, delta, running, most, relation, progress)
+    setting = partial(Setting, eps, delta, relation=relation)
     if isinstance(workload, str) and workload == "suite":
         seed = suite.DEVELOPMENT_SEED if seed is None else seed
         draws = suite.suite_draws(seed, suite.COUNT if count is None else count, family, shape)
-        rows = compare.rows(len(draws), compare.draw(draws))
+        total = len(draws) * (1 + len(running))
+
+        def drawn() -> Iterator[Workload]:
+            for place, one in enumerate(draws):
+                if progress is not None:
+                    now = place * (1 + len(running))
+                    progress(f"drawing: {one.family}, {one.shape}", now, total)
+                yield suite.draw_workload(eps, delta, **one._asdict())
+
+        rows = _rows(drawn(), len(draws), running, setting, most, progress)
         return SuiteComparison(eps, delta, names, rows, int(seed))
     for name, given in (("seed", seed), ("count", count), ("family", family), ("shape", shape)):
         if given is not None:
             raise ArgumentError(f"{name} is for workload='suite' alone, got {checks.shown(given)}")
     workloads = as_workloads(workload)
-    return FilterComparison(eps, delta, names, compare.rows(len(workloads), workloads))
+    rows = _rows(workloads, len(workloads), running, setting, most, progress)
+    return FilterComparison(eps, delta, names, rows)
 
 
-class _Measured(NamedTuple):
-    """One run of a comparison."""
+def _rows(
+    workloads: Iterable[Workload],
+    count: int,
+    running: Sequence[Candidate],
+    setting: Callable[[Workload], Setting],
+    most: int,
+    progress: Progress | None,
+) -> tuple[Row, ...]:
+    """Measure the candidates on each workload, which is drawn when its turn comes."""
+    steps = itertools.count()
 
-    eps: float
-    delta: float
-    running: tuple[Candidate, ...]
-    most: int
-    relation: str | None
-    progress: Progress | None
+    def report(what: str) -> None:
+        if progress is not None:
+            progress(what, next(steps), count * (1 + len(running)))
 
-    def rows(self, count: int, workloads: Iterable[Workload]) -> tuple[Row, ...]:
-        steps = 1 + len(self.running)
-        rows = tuple(
-            self._row(one, place * steps, count * steps) for place, one in enumerate(workloads)
-        )
-        if self.progress is not None:
-            self.progress("", count * steps, count * steps)
-        return rows
-
-    def draw(self, draws: Sequence[suite.Draw]) -> Iterator[Workload]:
-        """The workloads of a suite, each drawn when it is needed."""
-        steps = 1 + len(self.running)
-        for place, (seed, family, shape, expect) in enumerate(draws):
-            if self.progress is not None:
-                self.progress(f"drawing: {family}, {shape}", place * steps, len(draws) * steps)
-            yield suite.draw_workload(
-                self.eps, self.delta, seed, family=family, shape=shape, expect=expect
-            )
-
-    def _row(self, workload: Workload, done: int, total: int) -> Row:
-        def tell(what: str, now: int) -> None:
-            if self.progress is not None:
-                self.progress(f"{workload.name}: {what}", now, total)
-
-        tell("optimum", done)
-        best = optimum(self.eps, self.delta, workload, most=self.most, relation=self.relation)
-        setting = Setting(self.eps, self.delta, workload, self.relation)
+    rows = []
+    for workload in workloads:
+        given = setting(workload)
+        report(f"{workload.name}: optimum")
+        best = optimum(given.eps, given.delta, workload, most=most, relation=given.relation)
         counts = []
-        for column, candidate in enumerate(self.running, 1):
-            tell(candidate.name, done + column)
-            filter = candidate.build(setting)
-            counts.append(count_admitted(filter, workload, self.most, self.relation))
+        for candidate in running:
+            report(f"{workload.name}: {candidate.name}")
+            filter = candidate.build(given)
+            counts.append(count_admitted(filter, workload, most, given.relation))
         family = workload.family if isinstance(workload, suite.DrawnWorkload) else ""
-        return Row(workload.name, best, tuple(counts), family)
+        rows.append(Row(workload.name, best, tuple(counts), family))
+    report("")
+    return tuple(rows)
 
 
 def count_admitted(

@@ -35,10 +35,6 @@ class Family:
     shrinks: bool = False
     """Whether the parameter is loss, one over the noise."""
 
-    def value(self, noise: float) -> float:
-        """The parameter at some noise."""
-        return 1.0 / noise if self.shrinks else noise
-
 
 FAMILIES = (
     Family("Gaussian", "sigma", lambda noise: gaussian(sigma=noise)),
@@ -125,16 +121,29 @@ def frontier(
     checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
     state = filter.state if state is None else filter.own(state)
     chosen, lines = _families(families), []
-    for place, one in enumerate(chosen):
+    for place, family in enumerate(chosen):
 
-        def report(done: int, name: str = one.name, before: int = place * points) -> None:
+        def report(done: int, family: Family = family, before: int = place * points) -> None:
             if progress is not None:
-                progress(name, before + done, len(chosen) * points)
+                progress(family.name, before + done, len(chosen) * points)
 
         report(0)
-        lines.append(_line(filter, state, one, (points, span, most), relation, report))
-    left = filter.left_words(state)
-    return Frontier(repr(filter), left, tuple(lines), most)
+        values: list[float] = []
+        counts: list[int] = []
+        start = _start(filter, state, family, relation)
+        for noise in () if start is None else np.geomspace(start, span * start, points).tolist():
+            rounded = float(f"{noise * (1.0 + 1e-6):.6g}")
+            try:
+                query = as_query(family.query(rounded))
+            except ArgumentError:
+                break
+            values.append(1.0 / rounded if family.shrinks else rounded)
+            counts.append(how_many(filter, query, state=state, most=most, relation=relation))
+            report(len(counts))
+            if counts[-1] >= most:
+                break
+        lines.append(Line(family.name, family.parameter, tuple(values), tuple(counts)))
+    return Frontier(repr(filter), filter.left_words(state), tuple(lines), most)
 
 
 def _families(given: Any) -> tuple[Family, ...]:
@@ -145,33 +154,6 @@ def _families(given: Any) -> tuple[Family, ...]:
             f"families must map names to functions of the noise, got {checks.shown(given)}"
         )
     return tuple(Family(str(name), "noise", make) for name, make in given.items())
-
-
-def _line(
-    filter: Filter,
-    state: State,
-    family: Family,
-    extent: tuple[int, float, int],
-    relation: str | None,
-    report: Callable[[int], None],
-) -> Line:
-    points, span, most = extent
-    start = _start(filter, state, family, relation)
-    if start is None:
-        return Line(family.name, family.parameter, (), ())
-    values, counts = [], []
-    for noise in np.geomspace(start, span * start, points):
-        rounded = float(f"{float(noise) * (1.0 + 1e-6):.6g}")
-        try:
-            query = as_query(family.query(rounded))
-        except ArgumentError:
-            break
-        values.append(family.value(rounded))
-        counts.append(how_many(filter, query, state=state, most=most, relation=relation))
-        report(len(counts))
-        if counts[-1] >= most:
-            break
-    return Line(family.name, family.parameter, tuple(values), tuple(counts))
 
 
 def _start(filter: Filter, state: State, family: Family, relation: str | None) -> float | None:

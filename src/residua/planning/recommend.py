@@ -26,6 +26,7 @@ from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
     FilterComparison,
     Progress,
+    Row,
     as_workloads,
     compare_filters,
     count_admitted,
@@ -33,21 +34,21 @@ from residua.planning.comparison import (
 from residua.planning.workload import Run, Workload, is_within
 from residua.pld.pld import Pld
 
-_RESTS_ON = (
-    ("pure", "adding up eps, and keeps it with a delta of zero"),
-    ("basic", "adding up eps and delta, which loses little for a few queries"),
-    ("approximate_zcdp", "adding up zCDP, which needs no knowledge of the workload"),
-    ("gdp", "Gaussian bounds of the queries, which are exact for Gaussian noise"),
-    ("gdp_residue", "the exact residue of a Gaussian budget, whatever comes"),
-    ("approximate_gdp_residue", "a Gaussian budget with slack in delta, which sampling needs"),
-    ("target_residue", "a Gaussian budget read where (eps, delta) needs it, whatever comes"),
-    ("union", "several filters at once, each with a share of delta; addition of eps is free"),
-    ("auto", "the first query, and on what was expected if anything was"),
-    ("renyi", "a Rényi order fixed in advance for this workload"),
-    ("renyi_commit", "a Rényi order fixed in advance, and a commit later on"),
-    ("menu", "prices worked out in advance for these kinds of query"),
-    ("plan", "this very list of queries, known in advance; others cost more"),
-)
+_RESTS_ON = {
+    "pure": "adding up eps, and keeps it with a delta of zero",
+    "basic": "adding up eps and delta, which loses little for a few queries",
+    "approximate_zcdp": "adding up zCDP, which needs no knowledge of the workload",
+    "gdp": "Gaussian bounds of the queries, which are exact for Gaussian noise",
+    "gdp_residue": "the exact residue of a Gaussian budget, whatever comes",
+    "approximate_gdp_residue": "a Gaussian budget with slack in delta, which sampling needs",
+    "target_residue": "a Gaussian budget read where (eps, delta) needs it, whatever comes",
+    "union": "several filters at once, each with a share of delta; addition of eps is free",
+    "auto": "the first query, and on what was expected if anything was",
+    "renyi": "a Rényi order fixed in advance for this workload",
+    "renyi_commit": "a Rényi order fixed in advance, and a commit later on",
+    "menu": "prices worked out in advance for these kinds of query",
+    "plan": "this very list of queries, known in advance; others cost more",
+}
 """Kinds by how little they rest on, and on what."""
 
 
@@ -140,33 +141,35 @@ def recommend(
     )
     setting = Setting(table.eps, table.delta, target, relation)
     made = {one.name: one.build for one in candidates(filters)}
-    name, admitted = _best(table)
-    row = table.rows[0]
-    filter, why = made[name](setting), _why(name, admitted, table)
+    (row,) = table.rows
+    counts = dict(zip(table.filters, row.admitted, strict=True))
+    # Of those that admit most the one that rests on less.
+    rank = {kind: place for place, kind in enumerate(_RESTS_ON)}
+    name = max(counts, key=lambda one: (counts[one], -rank.get(one, len(rank))))
+    filter, why, queries, noise = made[name](setting), _why(name, counts, row), target.queries, 1.0
     if target.repeat:
-        return Recommendation(filter, why, target.queries, 1.0, table)
-    whole = admitted == target.round
+        return Recommendation(filter, why, queries, noise, table)
+    whole = counts[name] == target.round
     # A plan holds all that fits at all; where none is wanted, the best of the others is turned.
     chosen = "plan" if "plan" in made else name
     turned = _least_noise(setting, made[chosen], chosen == "plan", most)
-    if turned is None:
-        if whole:
-            return Recommendation(filter, why, target.queries, 1.0, table)
+    if turned is None and not whole:
         raise ArgumentError(
             f"workload must have noise to turn, since only {row.optimum} of {target.round} queries"
             f" fit, got {describe(target.queries[0].query)}"
         )
-    noise, queries = turned
-    if whole:
-        why += f" All of it fits, and would with {noise:.4g} times the noise and {chosen}."
-        return Recommendation(filter, why, target.queries, 1.0, table)
-    why = (
-        f"{chosen}: of {target.round} queries {row.optimum} fit as they are; with {noise:.4g} times"
-        " the noise all of them do"
-    )
-    why += ", if they are known in advance." if chosen == "plan" else "."
-    fitted = setting._replace(workload=Workload(target.name, queries, expected=queries))
-    return Recommendation(made[chosen](fitted), why, queries, noise, table)
+    if turned is not None and whole:
+        why += f" All of it fits, and would with {turned[0]:.4g} times the noise and {chosen}."
+    elif turned is not None:
+        noise, queries = turned
+        why = (
+            f"{chosen}: of {target.round} queries {row.optimum} fit as they are; with {noise:.4g}"
+            " times the noise all of them do"
+        )
+        why += ", if they are known in advance." if chosen == "plan" else "."
+        fitted = setting._replace(workload=Workload(target.name, queries, expected=queries))
+        filter = made[chosen](fitted)
+    return Recommendation(filter, why, queries, noise, table)
 
 
 def _rounds(workload: Workload, n: int) -> Workload:
@@ -177,25 +180,14 @@ def _rounds(workload: Workload, n: int) -> Workload:
     return Workload(workload.name, workload.queries * n)
 
 
-def _best(table: FilterComparison) -> tuple[str, int]:
-    """The filter that admits most, of equals the one that rests on less."""
-    (row,) = table.rows
-    ranks = {kind: place for place, (kind, _) in enumerate(_RESTS_ON)}
-    counts = dict(zip(table.filters, row.admitted, strict=True))
-    return max(counts.items(), key=lambda one: (one[1], -ranks.get(one[0], len(ranks))))
-
-
-def _why(name: str, admitted: int, table: FilterComparison) -> str:
-    (row,) = table.rows
-    counts = dict(zip(table.filters, row.admitted, strict=True))
-    rests = dict(_RESTS_ON).get(name)
-    text = f"{name}: admits {admitted} of the {row.optimum} that fit at best."
-    if rests is not None:
-        text += f" It rests on {rests}."
-    others = [(count, kind) for kind, count in counts.items() if kind != name]
+def _why(name: str, counts: dict[str, int], row: Row) -> str:
+    text = f"{name}: admits {counts[name]} of the {row.optimum} that fit at best."
+    if name in _RESTS_ON:
+        text += f" It rests on {_RESTS_ON[name]}."
+    others = [kind for kind in counts if kind != name]
     if others:
-        count, kind = max(others, key=lambda one: one[0])
-        text += f" {kind} admits {count}."
+        kind = max(others, key=counts.__getitem__)
+        text += f" {kind} admits {counts[kind]}."
     if name in ("menu", "plan", "renyi", "renyi_commit") and "auto" in counts:
         text += f" auto, without expected queries, admits {counts['auto']}."
     return text

@@ -99,14 +99,6 @@ class _Size(NamedTuple):
     fits: int
 
 
-class _Sampling(NamedTuple):
-    """The parameters that the subsampled queries of one workload share."""
-
-    rate: float
-    noise: float
-    varies: bool
-
-
 def draw_workload(
     eps: float,
     delta: float,
@@ -258,19 +250,16 @@ def _try_sizes(
     draws: _Draws, family: str, many: int, eps: float, delta: float
 ) -> tuple[_Size, ...]:
     """Different sizes; fewer than `many` if the sampling rate and its noise leave no room."""
-    sampling = _Sampling(
-        _digits(_index(draws.log_uniform(0.002, 0.05), up=False)),
-        draws.log_uniform(0.8, 3.0),
-        draws.chance(0.5),
-    )
+    rate = _digits(_index(draws.log_uniform(0.002, 0.05), up=False))
+    noise, varies = draws.log_uniform(0.8, 3.0), draws.chance(0.5)
     sizes: dict[Mechanism, _Size] = {}
     for _ in range(4 * many):
         kind = draws.choice(FAMILIES[:-1]) if family == "mixed" else family
         target = round(draws.log_uniform(FEWEST, MOST))
         if kind == "subsampled":
-            factor = draws.log_uniform(1 / 1.5, 1.5) if sampling.varies else 1.0
-            sigma = _digits(_index(sampling.noise * factor, up=True))
-            size = _subsampled(sigma, sampling.rate, target, eps, delta)
+            factor = draws.log_uniform(1 / 1.5, 1.5) if varies else 1.0
+            sigma = _digits(_index(noise * factor, up=True))
+            size = _subsampled(sigma, rate, target, eps, delta)
             if size is None:
                 break
         else:

@@ -180,12 +180,9 @@ def _randomized_response(event: Any, relation: str) -> Mechanism:
     )
 
 
-def _zcdp(event: Any, relation: str) -> Mechanism:
-    return Zcdp(event.rho, event.xi, relation=relation)
-
-
-def _epsilon_delta(event: Any, relation: str) -> Mechanism:
-    return ApproximateDp(event.epsilon, event.delta, relation=relation)
+def _around(inner: Mechanism, make: Callable[[Mechanism], Mechanism]) -> Mechanism:
+    """What is made of a mechanism; nothing and everything stay what they are."""
+    return inner if inner in (_NOTHING, _EVERYTHING) else make(inner)
 
 
 # -- composition ------------------------------------------------------------------------------
@@ -194,9 +191,9 @@ def _epsilon_delta(event: Any, relation: str) -> Mechanism:
 def _self_composed(event: Any, relation: str) -> Mechanism:
     count = checks.count("count", event.count)
     inner = _translate(event.event, relation)
-    if inner == _NOTHING or count == 0:
+    if count == 0:
         return _NOTHING
-    return inner if count == 1 or inner == _EVERYTHING else SelfComposed(inner, count)
+    return inner if count == 1 else _around(inner, lambda one: SelfComposed(one, count))
 
 
 def _composed(event: Any, relation: str) -> Mechanism:
@@ -224,11 +221,9 @@ def _tree(event: Any, relation: str) -> Mechanism:
 
 def _repeat_and_select(event: Any, relation: str) -> Mechanism:
     inner = _translate(event.event, relation)
-    if inner == _NOTHING:
-        return _NOTHING
     if _reveals_everything(inner):
         return _EVERYTHING
-    return repeat_and_select(inner, relation, event.mean, event.shape)
+    return _around(inner, lambda one: repeat_and_select(one, relation, event.mean, event.shape))
 
 
 # -- sampling ---------------------------------------------------------------------------------
@@ -238,13 +233,11 @@ def _poisson_sampled(event: Any, relation: str) -> Mechanism:
     rate = checks.probability("sampling_probability", event.sampling_probability)
     # The sampled mechanism knows itself what an exchange of two records does to the sum.
     inner = _sampled_noise(event.event, ADD_REMOVE if relation == REPLACE_ONE else relation)
-    if rate == 0.0 or inner == _NOTHING:
+    if rate == 0.0:
         return _NOTHING
-    if inner == _EVERYTHING:
-        return _EVERYTHING
     if isinstance(inner, Gaussian):
         return SubsampledGaussian(inner.sigma, rate)
-    return PoissonSampled(inner, rate)
+    return _around(inner, lambda noise: PoissonSampled(noise, rate))
 
 
 def _truncated(event: Any, relation: str) -> Mechanism:
@@ -269,11 +262,9 @@ def _sampled_without_replacement(event: Any, relation: str) -> Mechanism:
     source = checks.count("source_dataset_size", event.source_dataset_size)
     size = checks.count("sample_size", event.sample_size)
     inner = _sampled_noise(event.event, relation)
-    if size == 0 or inner == _NOTHING:
+    if size == 0:
         return _NOTHING
-    if inner == _EVERYTHING:
-        return _EVERYTHING
-    return SampledWithoutReplacement(inner, source, size)
+    return _around(inner, lambda noise: SampledWithoutReplacement(noise, source, size))
 
 
 def _sampled_noise(event: Any, relation: str) -> Mechanism:
@@ -333,8 +324,8 @@ _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
     "DiscreteLaplaceDpEvent": _discrete_laplace,
     "MixtureOfGaussiansDpEvent": _mixture,
     "RandomizedResponseDpEvent": _randomized_response,
-    "ZCDpEvent": _zcdp,
-    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "ZCDpEvent": lambda e, relation: Zcdp(e.rho, e.xi, relation=relation),
+    "EpsilonDeltaDpEvent": lambda e, relation: ApproximateDp(e.epsilon, e.delta, relation=relation),
     "SelfComposedDpEvent": _self_composed,
     "ComposedDpEvent": _composed,
     "PoissonSampledDpEvent": _poisson_sampled,

@@ -5,24 +5,19 @@ and one at infinity. What it says is a curve,
 
     g(x) = p_inf + Σ_k p_k (1 - x e^{-kd})_+ ,
 
-an upper bound of the true curve if it is pessimistic and, for `x >= 1`, a lower bound if it is
-optimistic. `d` and the masses are taken for the numbers that they are.
+an upper bound of the true curve if it is pessimistic; an optimistic one cannot be spent and is not
+read. `d` and the masses are taken for the numbers that they are.
 
-*From theirs, above.* The pair `(p_k, q_k)` with `q_k = p_k e^{-kd}` rounded down has a curve at
+*From theirs.* The pair `(p_k, q_k)` with `q_k = p_k e^{-kd}` rounded down has a curve at
 least `g`. Masses below 0 (their convolutions leave some) count as 0; where masses sum to more than
 1, the least losses give up the excess, which changes `g` only where `x` is below them, and where
 they sum to less, the rest is at infinity. Where the `q_k` sum to more than 1 all of them are scaled
 down, which is up for the loss.
 
-*From theirs, below.* `max(g, 1 - x)` is convex, is below the true curve, and is the curve of a PLD.
-
-*To theirs, above* (connect the dots; Doroshenko et al. 2022). Through proven upper bounds of the
+*To theirs* (connect the dots; Doroshenko et al. 2022). Through proven upper bounds of the
 curve at rationals `x_k`, slightly below `e^{kd}`, runs a lower convex hull; the curve is convex and
 stays below it. Its kink at `x_k` is an atom, put at the loss `kd`, which is no less than
 `ln x_k`; its mass is rounded up, with a margin that covers the rounding of their sums.
-
-*To theirs, below.* A finite PLD below ours, its losses rounded down to multiples of `d` and its
-masses rounded down.
 """
 
 from __future__ import annotations
@@ -40,11 +35,10 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from residua import checks
 from residua.bounds import Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.pld.arithmetic.exact import Side, integers
+from residua.pld.arithmetic.exact import integers
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
-from residua.pld.constructors import from_exact, identity, infinite
+from residua.pld.constructors import infinite
 from residua.pld.curve.reads import reach, right_half
-from residua.pld.discretise.finite import below, region_below
 from residua.pld.families.atoms import atoms_from_floats
 from residua.pld.pld import Pld, query
 from residua.pld.support.support_ends import largest_loss_bounds
@@ -56,69 +50,56 @@ LARGEST_LOSS = 650.0
 DIRECTIONS = ("remove", "add")
 
 
-def from_google_pld(pld: Any, direction: str | None = None, side: Side = "above") -> Pld:
-    """A PLD above, or below, one direction of a dp_accounting PLD.
+def from_google_pld(pld: Any, direction: str | None = None) -> Pld:
+    """A PLD above one direction of a dp_accounting PLD.
 
     Either direction alone covers both: the loss of `add` is the reversal of that of `remove`.
 
     Args:
-        pld: a `PrivacyLossDistribution`.
+        pld: a `PrivacyLossDistribution` with pessimistic masses.
         direction: `remove` (the default) or `add`.
-        side: "above", for queries, needs a pessimistic PLD; "below" needs an optimistic one.
 
     Raises:
-        ArgumentError: the side does not go with the PLD, or its losses are out of range.
+        ArgumentError: the PLD is optimistic, or its losses are out of range.
     """
     checks.instance(
         "pld", pld, PrivacyLossDistribution, "a PrivacyLossDistribution of dp_accounting"
     )
     way = checks.one_of("direction", "remove" if direction is None else direction, DIRECTIONS)
-    checks.one_of("side", side, ("above", "below"))
     pmf = pld._pmf_remove if way == "remove" else pld._pmf_add
-    pessimistic = bool(pmf._pessimistic_estimate)
-    if pessimistic != (side == "above"):
-        kind, good = ("pessimistic", "above") if pessimistic else ("optimistic", "below")
-        raise ArgumentError(f"side must be {good!r} for a {kind} PLD, got {side!r}")
+    if not pmf._pessimistic_estimate:
+        raise ArgumentError(f"pld must be pessimistic, got {pld!r}, which is optimistic")
     interval = checks.positive("value_discretization_interval", pmf._discretization)
     places, masses = _masses(pmf)
     at_infinity = min(max(checks.finite("infinity_mass", pmf._infinity_mass), 0.0), 1.0)
     kept = masses >= LEAST_MASS
     places, masses = places[kept], masses[kept]
     if not masses.size:
-        return identity() if side == "below" and at_infinity == 0.0 else infinite()
+        return infinite()
     if float(np.abs(places).max()) * interval > LARGEST_LOSS:
         raise ArgumentError(f"losses must be within {LARGEST_LOSS:g}, got {pld!r}")
-    if side == "below":
-        return _from_below(places, masses, at_infinity, interval)
-    return _from_above(places, masses, at_infinity, interval)
+    return _atoms(places, masses, at_infinity, interval)
 
 
-def to_google_pld(
-    pld: Pld,
-    value_discretization_interval: float = 1e-4,
-    pessimistic_estimate: bool = True,
-) -> Any:
-    """A dp_accounting PLD whose curves are above (pessimistic) or below those of `pld`.
+def to_google_pld(pld: Pld, value_discretization_interval: float = 1e-4) -> Any:
+    """A pessimistic dp_accounting PLD: its curves are above those of `pld`.
 
     Args:
         pld: the loss of the direction `remove`; `add` is its reversal.
         value_discretization_interval: the distance of neighbouring losses.
-        pessimistic_estimate: whether the curves are above those of `pld`.
 
     Returns:
         A symmetric PLD for a symmetric one. Tails are followed down to 1e-20; what is left is at
-        infinity (or left out).
+        infinity.
 
     Raises:
         ArgumentError: losses would take too many places.
     """
     query("pld", pld)
     interval = checks.positive("value_discretization_interval", value_discretization_interval)
-    checks.flag("pessimistic_estimate", pessimistic_estimate)
-    make = _pmf_above if pessimistic_estimate else _pmf_below
     if pld.is_symmetric:
-        return PrivacyLossDistribution(make(pld, interval))
-    return PrivacyLossDistribution(make(pld, interval), make(pld.reverse(), interval))
+        return PrivacyLossDistribution(_pmf_of(pld, interval))
+    return PrivacyLossDistribution(_pmf_of(pld, interval), _pmf_of(pld.reverse(), interval))
 
 
 # -- from theirs ------------------------------------------------------------------------------
@@ -138,7 +119,7 @@ def _masses(pmf: Any) -> tuple[Floats, Floats]:
     return places, checks.array_where("masses", masses, np.isfinite, "finite")
 
 
-def _from_above(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
+def _atoms(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
     z = places * interval
     # Each loss is within an ulp of k d, and exp within its own.
     slack = (np.abs(z) + EXP_ULPS + 6.0) * U
@@ -173,38 +154,12 @@ def _within(masses: Floats, room: Fraction) -> tuple[Floats, Fraction]:
     return masses[first:], total
 
 
-def _from_below(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
-    """The PLD of `max(g, 1 - x)`, its kinks slightly to the left of those of `g`."""
-    z = places * interval
-    x = [Fraction(v) for v in (np.exp(z) * (1.0 - (np.abs(z) + EXP_ULPS + 4.0) * 2.0 * U)).tolist()]
-    points: list[tuple[Fraction, Fraction]] = []
-    p_tail, q_tail = Fraction(at_infinity), Fraction(0)
-    for place, mass in zip(reversed(x), reversed(masses.tolist()), strict=True):
-        height = p_tail - place * q_tail
-        if height < 1 - place:
-            # From here to the left it is 1 - x; the two meet a little to the right.
-            if q_tail < 1:
-                meet = (1 - p_tail) / (1 - q_tail)
-                points.append((meet, 1 - meet))
-            points.append((place, 1 - place))
-            break
-        points.append((place, height))
-        p_tail += Fraction(mass)
-        q_tail += Fraction(mass) / place
-    else:
-        if q_tail != 1 and 0 < (meet := (1 - p_tail) / (1 - q_tail)) < points[-1][0]:
-            points.append((meet, 1 - meet))
-    at, heights = zip(*reversed(points), strict=True)
-    exact = region_below(list(at), list(heights), Fraction(at_infinity), Fraction(1))
-    return from_exact(exact)
-
-
 # -- to theirs --------------------------------------------------------------------------------
 
 
-def _pmf_above(pld: Pld, interval: float) -> Any:
+def _pmf_of(pld: Pld, interval: float) -> Any:
     if pld.is_infinite:
-        return _pmf({0: 0.0}, interval, 1.0, True)
+        return _pmf({0: 0.0}, interval, 1.0)
     ends, most = [_end(side, interval) for side in (pld.reverse(), pld)], 1 << 20
     checks.require(
         ends[0] + ends[1] < most,
@@ -234,7 +189,7 @@ def _pmf_above(pld: Pld, interval: float) -> Any:
     ):
         q = -((-fall << bits) // run) - (next_fall << bits) // next_run
         masses[int(places[b - 1])] = _float(-(-x[b] * q >> bits), bits) * margin
-    return _pmf(masses, interval, _float(heights[kept[-1]], bits) * margin, True)
+    return _pmf(masses, interval, _float(heights[kept[-1]], bits) * margin)
 
 
 def _units(value: float, bits: int) -> int:
@@ -277,35 +232,12 @@ def _end(pld: Pld, interval: float) -> int:
     return math.ceil(min(far, LARGEST_LOSS) / interval) + 1
 
 
-def _pmf_below(pld: Pld, interval: float) -> Any:
-    if pld.is_infinite:
-        return _pmf({0: 0.0}, interval, 1.0, False)
-    exact = below(pld, min(max(0.1 * interval, 1e-9), 1e-3))
-    masses: dict[int, Fraction] = {}
-    for i, p in enumerate(exact.p):
-        place = _floor_of_log(exact.kink(i), interval)
-        masses[place] = masses.get(place, Fraction(0)) + Fraction(p, exact.p_den)
-    margin = 1 - Fraction(8 * len(masses) * U)
-    rounded = {place: float_down(mass * margin) for place, mass in masses.items()}
-    rest = float_down(Fraction(exact.p_inf, exact.p_den) * margin)
-    return _pmf(rounded, interval, rest, False)
-
-
-def _floor_of_log(ratio: Fraction, interval: float) -> int:
-    """The largest `k` with `k interval` certainly at most `ln ratio`."""
-    log = math.log(ratio.numerator) - math.log(ratio.denominator)
-    bits = max(ratio.numerator.bit_length(), ratio.denominator.bit_length())
-    least = log - 8.0 * U * (bits + abs(log) + 1.0)
-    place = math.floor(least / interval)
-    return place if place * Fraction(interval) <= Fraction(least) else place - 1
-
-
-def _pmf(masses: dict[int, float], interval: float, at_infinity: float, above: bool) -> Any:
+def _pmf(masses: dict[int, float], interval: float, at_infinity: float) -> Any:
     places: Sequence[int] = sorted(masses)
     dense = np.zeros(places[-1] - places[0] + 1)
     for place, mass in masses.items():
         dense[place - places[0]] = mass
-    return pld_pmf.DensePLDPmf(interval, places[0], dense, min(at_infinity, 1.0), above)
+    return pld_pmf.DensePLDPmf(interval, places[0], dense, min(at_infinity, 1.0), True)
 
 
 __all__ = ["from_google_pld", "to_google_pld"]
