@@ -30,7 +30,9 @@ not_probability = st.one_of(
     st.floats(min_value=1.0, exclude_min=True),
     not_finite,
 )
-not_numbers = st.sampled_from([None, "1.0", True, 1j, [1.0], {}, object, b"1"])
+not_numbers = st.sampled_from(
+    [None, "1.0", True, 1j, [1.0], {}, object, b"1", np.timedelta64(1, "s")]
+)
 
 NON_NEGATIVE: dict[str, tuple[Callable[[float], object], str]] = {
     "gaussian mu": (lambda v: rz.gaussian(mu=v), "mu"),

@@ -28,6 +28,8 @@ MOST_SHOWN = 60
 """Letters of a value that an error shows."""
 LONGEST_LABEL = 200
 """The most characters of a name."""
+_NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
+"""Types that are registered as numbers and do not mean one."""
 LIKENESS = 0.7
 """From which a name may have been meant, as `difflib` measures it."""
 
@@ -64,7 +66,7 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     if isinstance(value, np.ndarray) and value.ndim == 0:
         _check_unmasked(name, value, expected)
         value = value.item()
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Real):
+    if isinstance(value, _NOT_NUMBERS) or not isinstance(value, abstract_numbers.Real):
         what = expected if "number" in expected else f"a number, {expected}"
         raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
     try:
@@ -148,7 +150,7 @@ def has_fields(what: str, fields: Iterable[str], required: Iterable[str]) -> Non
 
 def count(name: str, value: Any) -> int:
     """A non-negative integer."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, abstract_numbers.Integral):
+    if isinstance(value, _NOT_NUMBERS) or not isinstance(value, abstract_numbers.Integral):
         raise ArgumentTypeError(f"{name} must be a non-negative integer, got {shown(value)}")
     require(int(value) >= 0, name, "a non-negative integer", value)
     return int(value)

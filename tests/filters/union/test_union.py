@@ -8,6 +8,7 @@ import random
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -322,7 +323,9 @@ def test_a_component_in_the_middle_of_its_life_is_an_error() -> None:
         rz.UnionFilter([union])  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("filters", [None, rz.PureFilter(1.0), "pure", 3, {"kind": "pure"}])
+@pytest.mark.parametrize(
+    "filters", [None, rz.PureFilter(1.0), "pure", b"pure", 3, {"kind": "pure"}, np.array(0.5)]
+)
 def test_what_is_not_a_list_of_filters_is_an_error(filters: object) -> None:
     with pytest.raises(rz.ArgumentTypeError, match="filters must be a list of filters"):
         rz.UnionFilter(filters)  # type: ignore[arg-type]

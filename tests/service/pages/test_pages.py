@@ -281,7 +281,7 @@ def test_the_session_is_a_cookie_that_scripts_and_other_sites_cannot_use(
         form = {"kind": "laplace", "laplace.scale": "4", "laplace.sensitivity": "1"}
         spend = f"/budgets/{name}/spend"
         assert visitor.post(spend, data=form).status_code == 403, "no code"
-        for header in ({"Sec-Fetch-Site": "cross-site"}, foreign):
+        for header in ({"Sec-Fetch-Site": "cross-site"}, foreign, {"Origin": "http://["}):
             sent = visitor.post(spend, data={**form, "form_code": code}, headers=header)
             assert sent.status_code == 403
         assert service.office.ledger.budget(name).seq == 0

@@ -360,10 +360,10 @@ def adopt_parts(
 
 
 def _components(given: Any) -> tuple[Filter, ...]:
-    if isinstance(given, Filter | str | Mapping) or not hasattr(given, "__iter__"):
+    if isinstance(given, Mapping):
         raise ArgumentTypeError(f"filters must be a list of filters, got {checks.shown(given)}")
     found: list[Filter] = []
-    for each in given:
+    for each in checks.items("filters", given, "a list of filters"):
         if not isinstance(each, Filter):
             raise ArgumentTypeError(f"filters must contain only filters, got {checks.shown(each)}")
         if not is_unspent(each):

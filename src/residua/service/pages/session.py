@@ -88,8 +88,16 @@ def check_origin(request: Request) -> None:
             raise _foreign("forms are taken from this service's own pages alone")
         return
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and _place(origin) != request.headers.get("host"):
         raise _foreign("forms are taken from this service's own pages alone")
+
+
+def _place(origin: str) -> str | None:
+    """The host and port of an origin; None where it is not an address."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def remember(request: Request, response: Response, token: str) -> None:
