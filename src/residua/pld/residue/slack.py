@@ -29,7 +29,6 @@ from residua.pld.residue.outcomes import outcomes_above
 from residua.pld.residue.reserve import Inequality, Reserves, level
 from residua.work_limit import remembered
 
-_CACHED = 1 << 12
 _SHARES = (1e-4, 1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _FINE, _MOST_OUTCOMES = 0.03, 1 << 8
@@ -59,7 +58,7 @@ def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | N
     return _cost(v, query("L", L), share)
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=4096)
 def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     part = L._exact_variance
     low = float_down(v)
