@@ -49,6 +49,12 @@ def moderate_target(eps: Any, delta: Any) -> tuple[float, float]:
     return e, d
 
 
+def largest_mu(eps: float, delta: float) -> float:
+    """A `mu` with `G_mu` within `(eps, delta)`, proven, and about the largest one."""
+    return gaussian_bracket(eps, delta)[0]
+
+
+@remembered(maxsize=256)
 def gaussian_bracket(eps: float, delta: float, width: float = 0.0) -> tuple[float, float]:
     """Ends around the largest `mu` with `G_mu` within `(eps, delta)`; the lower one is proven.
 

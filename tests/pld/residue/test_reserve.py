@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import residua as rz
+from residua.filters.target import largest_mu
 from residua.pld.residue.outcomes import outcomes_above
 from residua.pld.residue.reserve import Reserves, reserve_cost, rung
-from residua.pld.residue.slack import largest_mu
 
 QUERIES = {
     "subsampled": rz.subsampled_gaussian(2.0, 0.05),

@@ -8,6 +8,7 @@ of them, so the interaction stays below the curve at every order. The popular ru
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -26,15 +27,46 @@ MOST_ORDER = 1e9
 """The largest Rényi order."""
 
 
+def order(name: str, value: Any) -> float:
+    """Check a Rényi order."""
+    number = checks.real(name, value, "a finite order above 1")
+    checks.require(1.0 + 1e-9 <= number <= MOST_ORDER, name, "between 1 + 1e-9 and 1e9", value)
+    return number
+
+
+class RenyiOrders(Additive):
+    """A filter whose amounts are Rényi divergences of fixed orders."""
+
+    fixed_costs: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def _orders(self) -> tuple[float, ...]:
+        """The order of each amount."""
+
+    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        costs = [stated_renyi(mechanism, alpha) for alpha in self._orders]
+        known = tuple(cost for cost in costs if cost is not None)
+        return known if len(known) == len(costs) else None
+
+    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
+        costs = []
+        for alpha in self._orders:
+            cost = renyi_cost(loss, alpha)
+            if cost is None:
+                return f"has infinite Rényi divergence of order {alpha:g}"
+            costs.append(cost)
+        return tuple(costs)
+
+
 @dataclass(frozen=True)
-class RenyiFilter(Additive):
+class RenyiFilter(RenyiOrders):
     """Admits while Rényi divergences of order `alpha` sum to at most `rho`."""
 
     alpha: float
     rho: float
 
     kind: ClassVar[str] = "renyi"
-    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         checks.set_fields(
@@ -42,15 +74,9 @@ class RenyiFilter(Additive):
         )
         super().__post_init__()
 
-    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        cost = stated_renyi(mechanism, self.alpha)
-        return None if cost is None else (cost,)
-
-    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        cost = renyi_cost(loss, self.alpha)
-        if cost is None:
-            return f"has infinite Rényi divergence of order {self.alpha:g}"
-        return (cost,)
+    @property
+    def _orders(self) -> tuple[float, ...]:
+        return (self.alpha,)
 
     @property
     def _units(self) -> tuple[str, ...]:
@@ -64,21 +90,13 @@ class RenyiFilter(Additive):
         return RenyiBudget(self.alpha, self.rho).pld
 
 
-def order(name: str, value: Any) -> float:
-    """Check a Rényi order."""
-    number = checks.real(name, value, "a finite order above 1")
-    checks.require(1.0 + 1e-9 <= number <= MOST_ORDER, name, "between 1 + 1e-9 and 1e9", value)
-    return number
-
-
 @dataclass(frozen=True)
-class RenyiCurveFilter(Additive):
+class RenyiCurveFilter(RenyiOrders):
     """Admits while divergences stay within `rho` at every `(alpha, rho)` of the curve."""
 
     curve: tuple[tuple[float, float], ...]
 
     kind: ClassVar[str] = "renyi_curve"
-    fixed_costs: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         given = self.curve.items() if isinstance(self.curve, Mapping) else self.curve
@@ -98,26 +116,16 @@ class RenyiCurveFilter(Additive):
     def _amounts(self) -> tuple[Fraction, ...]:
         return tuple(amounts.written(rho) for _, rho in self.curve)
 
-    def _declared_costs(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
-        costs = [stated_renyi(mechanism, alpha) for alpha, _ in self.curve]
-        known = tuple(cost for cost in costs if cost is not None)
-        return known if len(known) == len(costs) else None
-
-    def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
-        costs = []
-        for alpha, _ in self.curve:
-            cost = renyi_cost(loss, alpha)
-            if cost is None:
-                return f"has infinite Rényi divergence of order {alpha:g}"
-            costs.append(cost)
-        return tuple(costs)
+    @property
+    def _orders(self) -> tuple[float, ...]:
+        return tuple(alpha for alpha, _ in self.curve)
 
     @property
     def _units(self) -> tuple[str, ...]:
-        return tuple(f"order {alpha:g} rho" for alpha, _ in self.curve)
+        return tuple(f"order {alpha:g} rho" for alpha in self._orders)
 
     def _budget(self, numbers: tuple[float, ...]) -> RenyiCurveBudget:
-        return RenyiCurveBudget(tuple(alpha for alpha, _ in self.curve), numbers)
+        return RenyiCurveBudget(self._orders, numbers)
 
     def _cost_value(self, costs: tuple[Fraction, ...]) -> RenyiCurveBudget:
         return self._budget(tuple(map(amounts.charged, costs)))

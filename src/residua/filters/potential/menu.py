@@ -35,10 +35,15 @@ from residua.filters.noise import largest_response
 from residua.filters.potential.grid import PARTS, Grid, Item, Table, grid_for, step_of, value_table
 from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.state import State
-from residua.filters.target import alone_words, moderate_target, needed_alone, order_for
+from residua.filters.target import (
+    alone_words,
+    largest_mu,
+    moderate_target,
+    needed_alone,
+    order_for,
+)
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
-from residua.pld.residue.slack import largest_mu
 from residua.work_limit import remembered, remembered_property
 
 _LEVELS, _MOST_LEVELS = 200, 1000

@@ -37,7 +37,7 @@ from residua.filters.decision import Decision
 from residua.filters.noise import least_above, least_noise
 from residua.filters.query import Query, as_query, loss_of
 from residua.filters.state import Left, State
-from residua.filters.target import target
+from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian
@@ -45,7 +45,7 @@ from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 from residua.pld.residue.gdp_residue import gdp_residue_cost
-from residua.pld.residue.slack import largest_mu, slack_cost
+from residua.pld.residue.slack import slack_cost
 from residua.work_limit import remembered
 
 _NO_ROOM = "does not fit what is left"

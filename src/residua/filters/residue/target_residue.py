@@ -67,14 +67,13 @@ from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
 from residua.filters.state import State
-from residua.filters.target import target
+from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 from residua.pld.residue.reachable import cost_from
 from residua.pld.residue.reserve import Reserves, reserve_cost, rung
-from residua.pld.residue.slack import largest_mu
 from residua.pld.residue.symmetric_family import central_law
 from residua.work_limit import remembered, remembered_property
 

@@ -19,15 +19,12 @@ from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.residue.contact_equation import rough
 from residua.pld.residue.excess import FiniteExcess, Transform, gaussian_transform
 
-_MOST_POINTS = 1 << 13
-_ROUNDS = 40
+_MOST_POINTS, _ROUNDS = 1 << 13, 40
+"""Where a proof gives up."""
 _GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
-_GUESS = 0.8
+"""Places where it begins, as shares of the last one."""
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
-_AT_ONCE = 8
-_SHORT = 64
-_HALF = np.array([0.5])
-_EIGHTHS = np.arange(1.0, 8.0) / 8.0
+"""Where the last place is looked for, beside the least that it may be."""
 
 
 class Failure(NamedTuple):
@@ -48,13 +45,15 @@ def proven_by_cells(excess: FiniteExcess, m2: float, c: float, known: Floats) ->
 
 
 def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    l, b = _starting_points(m2, c, known, _first_guess(excess, m2, c))
-    top = _largest(excess)
-    if not b.mean[-1] > top:
-        end = _last(excess, m2, c)
-        if end is None:
-            return Failure(0.0, False)
-        l, b = _starting_points(m2, c, known, end)
+    top = max(excess.top, 0.0) * (1.0 + 1e-9)
+    # The slope of ln B is l m² E[1 - e^-w], at most l m² c / (m² + c).
+    ends = top * (1.0 / m2 + 1.0 / c) * _WIDER
+    enough = np.flatnonzero(gaussian_transform(m2, c, ends).mean > top)
+    if not enough.size:
+        return Failure(0.0, False)
+    end = float(ends[enough[0]])
+    l = np.unique(np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]]))
+    b = gaussian_transform(m2, c, l)
     # A short list above settles most cells; the list itself is for the others.
     above = rough(excess)
     a = above.transform(m2, l)
@@ -75,47 +74,14 @@ def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Fai
         open_cells = _open_cells(l, a, b)
         if open_cells.size == 0:
             return None
-        # Points of short lists cost little beside another round.
-        inside = _EIGHTHS if excess.losses.size <= _SHORT else _HALF
-        if l.size + inside.size * open_cells.size > _MOST_POINTS:
+        if l.size + open_cells.size > _MOST_POINTS:
             return Failure(float(l[open_cells[0]]), False)
-        left = l[open_cells]
-        new = (left + (l[open_cells + 1] - left) * inside[:, None]).ravel()
+        new = 0.5 * (l[open_cells] + l[open_cells + 1])
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
         b = _merged(b, gaussian_transform(m2, c, new), order)
     return Failure(float(l[0]), False)
-
-
-def _largest(excess: FiniteExcess) -> float:
-    return max(excess.top, 0.0) * (1.0 + 1e-9)
-
-
-def _first_guess(excess: FiniteExcess, m2: float, c: float) -> float:
-    """An `l` where the slope of `ln B` often exceeds the largest loss."""
-    top = _largest(excess)
-    # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
-    scale = 1.0 / m2 + 1.0 / c
-    return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale
-
-
-def _starting_points(m2: float, c: float, known: Floats, end: float) -> tuple[Floats, Transform]:
-    l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
-    l = np.unique(l) if l.size > _GRID.size else l
-    return l, gaussian_transform(m2, c, l)
-
-
-def _last(excess: FiniteExcess, m2: float, c: float) -> float | None:
-    """An `l` where the slope of `ln B` exceeds the largest loss."""
-    top = _largest(excess)
-    # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
-    l = top * (1.0 / m2 + 1.0 / c) * _WIDER
-    for part in (l[:_AT_ONCE], l[_AT_ONCE:]):
-        enough = np.flatnonzero(gaussian_transform(m2, c, part).mean > top)
-        if enough.size:
-            return float(part[enough[0]])
-    return None
 
 
 def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:

@@ -46,7 +46,6 @@ from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
 from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
-_CACHED = 1 << 10
 _STEPS = 60
 _SETTLED = 2e-8
 _LARGEST = 1e12
@@ -70,7 +69,7 @@ def closed_form_parameter(L: Pld) -> float:
     return math.inf if closed is None else closed[1]
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=1024)
 def _bounds(L: Pld) -> Interval:
     closed, high = _closed_form(L), _above(L)
     if closed is not None and closed[0] is not None:
@@ -80,13 +79,13 @@ def _bounds(L: Pld) -> Interval:
     return Interval(_refuted(L, high * high), high)
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=1024)
 def _above(L: Pld) -> float:
     closed = _closed_form(L)
     return _searched(L) if closed is None else closed[1]
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=1024)
 def _closed_form(L: Pld) -> tuple[float | None, float] | None:
     """Proven bounds; without the lower one where only a loss above `L` was written out."""
     if max(L.mass_at_infinity_bounds.lo, L.mass_at_minus_infinity_bounds.lo) > 0.0:

@@ -33,8 +33,6 @@ from residua.pld.residue.single_contact import cost_at_zero
 from residua.pld.residue.symmetric_family import central_law
 from residua.work_limit import remembered
 
-_CACHED = 1 << 12
-_FEW = 1 << 5
 _MOST_QUERIES = 1 << 8
 _ALL_BUT = 1 - Fraction(1, 10**9)
 """Of `v`: a query that takes more by its `nu²` leaves too narrow a Gaussian to search for."""
@@ -82,7 +80,7 @@ def _root_down(square: Fraction) -> float:
     return root
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=4096)
 def cost_bounds(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     """Exact ends of a proven interval for the cost, at most `v`."""
     gaussian = L._exact_variance
@@ -131,7 +129,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     return min(Fraction(below), above), above
 
 
-@remembered(maxsize=_FEW)
+@remembered(maxsize=32)
 def written_out(L: Pld) -> LatticeExcess | None:
     """Its excess as a finite list, or that of a loss above it, if that can be written out."""
     if sum(L.terms.values()) > _MOST_QUERIES:

@@ -23,15 +23,13 @@ from residua.bounds import Interval, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import approximate_dp
 from residua.pld.constructors import gaussian as gaussian_of
-from residua.pld.families import gaussian
 from residua.pld.pld import Pld, query
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.pld.residue.outcomes import outcomes_above
 from residua.pld.residue.reserve import Inequality, Reserves, level
 from residua.work_limit import remembered
 
-_CACHED = 1 << 12
-_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+_SHARES = (1e-4, 1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _FINE, _MOST_OUTCOMES = 0.03, 1 << 8
 """The distance of outcomes beside the size of the loss at 1, and their own place; a finite query
@@ -40,7 +38,6 @@ _ALL = 0.99
 """The share of `mu²` from which a query takes all there is."""
 _LEAST = 1e-12
 """The least share of `mu²` that a search looks at."""
-_WORST = 60.0
 
 
 def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
@@ -61,7 +58,7 @@ def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | N
     return _cost(v, query("L", L), share)
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=4096)
 def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     part = L._exact_variance
     low = float_down(v)
@@ -75,7 +72,11 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     if sides is None or any(side.at_infinity >= eta for side in sides) or low <= 0.0:
         return None
     found = _proven_cost(Inequality(low, Reserves((), ()), eta, sides, 0.0))
-    if found is None:
+    if found is not None:
+        # What is raised to be proven may come to more than without any slack.
+        alone = gdp_residue_cost(low, rest)
+        found = found if alone is None else min(found, float(alone.hi))
+    else:
         # Nothing to speak of would be left: then all is taken, if the query fits at all.
         fits = rest <= gaussian_of(mu=math.sqrt(low) * (1.0 - 2.0 * U)) + approximate_dp(0.0, eta)
         found = low if fits else None
@@ -97,25 +98,9 @@ def _proven_cost(inequality: Inequality) -> float | None:
     first, last = math.log(_LEAST), math.log(_ALL)
     if gap(last) > 0.0:
         return None
-    found = first if gap(first) <= 0.0 else brentq(gap, first, last, xtol=2e-6)
+    found = first if gap(first) <= 0.0 else brentq(gap, first, last, xtol=2e-5)
     for share in _SHARES:
         c = v * math.exp(found) * (1.0 + share)
         if c < _ALL * v and inequality.proves(v - c, 0.0):
             return c
     return None
-
-
-def largest_mu(eps: float, delta: float) -> float:
-    """A `mu` with `h_{G_mu}(e^eps) <= delta`, proven, and about the largest one."""
-    low, high = 0.0, 1.0
-    at = np.array([eps])
-
-    def fits(mu: float) -> bool:
-        return bool(gaussian.curve(at, 0.0, mu * mu, 4.0 * U)[1][0] <= delta)
-
-    while fits(high) and high < _WORST:
-        low, high = high, 2.0 * high
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
