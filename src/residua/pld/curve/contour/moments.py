@@ -89,22 +89,8 @@ class Line:
         return self.kernel_size + self.kappa * self._scale
 
     @cached_property
-    def kernel_sums(self) -> tuple[float, float, float, float]:
-        """Sums of the kernel's modulus, and of `ω` times it; then those of the lower kernel."""
-        size, bent = self.kernel_size, self.lower_kernel_size
-        reach = self.kernel_reach
-        sums = (size.sum(), reach.sum(), bent.sum(), bent @ self.omega)
-        return tuple(float(total) * (1.0 + 1e-9) for total in sums)  # type: ignore[return-value]
-
-    @cached_property
     def kappa(self) -> float:
         return _kappa(self.tau)
-
-    @cached_property
-    def alias_sides(self) -> tuple[Floats, Floats]:
-        """The log weights right of the line, and left of it; infinite on the other side."""
-        gaps, right, _ = self.alias_gaps
-        return np.where(right, gaps, math.inf), np.where(right, math.inf, gaps)
 
     @cached_property
     def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
@@ -251,8 +237,7 @@ class Moments:
             return self.log_moment(s)[0]
         value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
         for factor, n in self.mixtures:
-            pair = factor.pair
-            value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
+            value = value + n * factor.pair.rough_log_moment(s)
         return np.asarray(value)
 
     def lattice_above(self) -> Floats:
