@@ -44,7 +44,6 @@ from residua.pld.families.atoms import Atoms, exactly
 from residua.pld.families.factors import Factor, largest_loss, whole_curve
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
-from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.support import small_support
@@ -216,8 +215,12 @@ class Evaluator:
 
     def _above(self, t: Floats) -> Floats:
         """An upper bound of `D(t)` for want of a better one: `_NOTHING` or more."""
+        return chernoff.heights(t, ORDERS, self._chernoff_moments) + _NOTHING
+
+    @remembered_property
+    def _chernoff_moments(self) -> Floats:
         k, error = self._moments.log_moment(ORDERS)
-        return chernoff.heights(t, ORDERS, k + error) + _NOTHING
+        return k + error
 
     def _chernoff(self, r: Floats, levels: Floats) -> Floats:
         k, error = self._moments.log_moment(r)
@@ -403,8 +406,7 @@ class Evaluator:
             if pending.size:
                 read(made)
         if pending.size and self._is_dear:
-            known = self._moments.lattice_above()
-            above = chernoff.heights(flat[pending] - slack[pending], LATTICE, known) + _NOTHING
+            above = self._above(flat[pending] - slack[pending])
             high[pending] = np.minimum(high[pending], above)
             pending = pending[above > _FAINT]
         if pending.size and self.pld.gaussian is None:
@@ -466,7 +468,7 @@ class Evaluator:
         if made.absolute is None:
             return lo, hi
         if self.pld.gaussian is None:
-            more_lo, more_hi = self._bones.quick_curve(t, slack)
+            more_lo, more_hi = self._bones.curve(t, slack)
         else:
             more_lo, more_hi = self._smoothed(self._bones, t, slack)
         return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)

@@ -34,7 +34,7 @@ from residua.pld.arithmetic.ulp_bounds import (
     SQRT_TWO_PI,
     U,
 )
-from residua.work_limit import remembered, remembered_property, work
+from residua.work_limit import remembered, work
 
 _LOG_SQRT_TWO_PI = math.log(SQRT_TWO_PI)
 
@@ -316,15 +316,6 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
-    @remembered_property
-    def lattice_above(self) -> Floats:
-        """Proven upper bounds at the tilts `LATTICE`: the Gaussian's, or those of the rule."""
-        above = 0.5 * self.reach**2 * LATTICE * (LATTICE + 1.0) * (1.0 + 16.0 * U)
-        near = (LATTICE + 1.0) * self.reach <= _SIZES[2]
-        k, error = self.log_moment(LATTICE[near])
-        above[near] = np.minimum(above[near], k + error)
-        return above
-
     def fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
 
@@ -340,45 +331,42 @@ class Pair:
             best = np.minimum(best, inside + line.slack)
         return best
 
-    def moved_lines(self, lam: float) -> list[Lifted]:
-        """The moved lines, the best of which serves."""
-        rule = self.quadrature(np.array([lam]))
-        found: list[Lifted] = []
-        if rule is None:
-            return found
-        log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
-        low, high = float(rule.x[0]), float(rule.x[-1])
-        widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
-        for lift in _LIFTS:
-            y = min(lift, 0.6 * lift * widest)
-            wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
-            bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
-            bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
-            cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
-            g = (high - low) / cells
-            # Middles at odd places, ends at even ones.
-            both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)
-            x = both[1::2]
-            size_a, arg_a, slope_a = self.p.off_axis(both, y)
-            size_b, arg_b, slope_b = self.q.off_axis(both, y)
-            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
-            h = h + (bend * g * g / 8.0 - log_m - _LOG_SQRT_TWO_PI)
-            slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
-            # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
-            outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
-            outside += lam * math.log(wide_q)
-            h = h + _log_sinhc(0.5 * g * slope)
-            turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
-            masses = g * np.exp(np.minimum(h, _CLIP))
-            slack = log_m_error + 1e-9 * (1.0 + lam)
-            found.append(Lifted(turn, masses, outside, slack))
-        return found
-
 
 @remembered(maxsize=256)
 def _moved_lines(pair: Pair, lam: float) -> tuple[Lifted, ...]:
-    """The moved lines of a pair, which are asked for again with other edges (up to 0.2 MB each)."""
-    return tuple(pair.moved_lines(lam))
+    """The moved lines, the best of which serves: asked for again with other edges."""
+    p, q = pair.p, pair.q
+    rule = pair.quadrature(np.array([lam]))
+    found: list[Lifted] = []
+    if rule is None:
+        return ()
+    log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
+    low, high = float(rule.x[0]), float(rule.x[-1])
+    widest = 0.95 * math.pi / max(p.spread, q.spread, 1e-300)
+    for lift in _LIFTS:
+        y = min(lift, 0.6 * lift * widest)
+        wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (p, q))
+        bend = 1.0 + 0.25 * (1.0 + lam) * p.spread**2 * (wide_p + wide_p**2)
+        bend += 0.25 * lam * q.spread**2 * (wide_q + wide_q**2)
+        cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
+        g = (high - low) / cells
+        # Middles at odd places, ends at even ones.
+        both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)
+        x = both[1::2]
+        size_a, arg_a, slope_a = p.off_axis(both, y)
+        size_b, arg_b, slope_b = q.off_axis(both, y)
+        h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
+        h = h + (bend * g * g / 8.0 - log_m - _LOG_SQRT_TWO_PI)
+        slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
+        # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
+        outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
+        outside += lam * math.log(wide_q)
+        h = h + _log_sinhc(0.5 * g * slope)
+        turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
+        masses = g * np.exp(np.minimum(h, _CLIP))
+        slack = log_m_error + 1e-9 * (1.0 + lam)
+        found.append(Lifted(turn, masses, outside, slack))
+    return tuple(found)
 
 
 def _log_sinhc(z: Floats) -> Floats:
