@@ -16,8 +16,6 @@ import residua as rz
 import strategies
 from oracles import Finite
 from residua import Order
-from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.support import small_support
 
 positive = strategies.log_uniform(1e-40, 1e40)
 levels = st.one_of(st.floats(0, 1), strategies.log_uniform(1e-300, 1))
@@ -225,15 +223,3 @@ def test_tiny_masses_keep_their_loss(tiny):
         assert oracles.agrees(L.hockey_stick_bounds(x), law.hockey_stick(x))
         assert oracles.agrees(back.hockey_stick_bounds(x), law.reverse().hockey_stick(x))
     assert oracles.agrees(back.epsilon_bounds(0.0), law.reverse().largest_loss())
-
-
-@pytest.mark.parametrize("eps", [0.01, 0.4, 2.0])
-def test_sums_made_beforehand_give_the_same_curve(eps):
-    """For many arguments: both enclose the exact value, so they meet, and are hardly wider."""
-    atoms = small_support.build([(RandomizedResponse(eps, 0.0), 60)])
-    t = np.concatenate([np.linspace(0.0, 61.0 * eps, 200), eps * np.arange(60.0)])
-    slack = np.full(t.shape, 1e-15)
-    plain_lo, plain_hi = atoms.curve(t, slack)
-    lo, hi = atoms.quick_curve(t, slack)
-    assert np.all(lo <= plain_hi) and np.all(plain_lo <= hi)
-    assert np.all(hi - lo <= 3.0 * atoms.mass_error + 1e-12)

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import reduce
 from math import lcm
+from typing import Any
 
 import numpy as np
 
@@ -181,29 +182,21 @@ def kernel(low: Pld, high: Pld) -> Floats:
 
 def _solve(p: Floats, q: Floats, p_low: Floats, q_low: Floats) -> Floats:
     from scipy.optimize import linprog
-    from scipy.sparse import coo_array, hstack, vstack
+    from scipy.sparse import block_array, eye_array, kron, vstack
 
     rows, columns = p.size, p_low.size
     work(5000.0 * rows * columns, 1000.0 * rows * columns)
-    entry = np.arange(rows * columns)
-    row, column = entry // columns, entry % columns
-    stochastic = coo_array((np.ones(entry.size), (row, entry)), shape=(rows, entry.size))
-    blocks, targets = [stochastic], [np.ones(rows)]
-    for mass, wanted in ((p, p_low), (q, q_low)):
-        blocks.append(coo_array((mass[row], (column, entry)), shape=(columns, entry.size)))
-        targets.append(wanted)
     # Minimise the miss |mass k - wanted| instead of demanding equality: floats never sum exactly.
-    n = entry.size
-    slack = 2 * columns
-    matrix = vstack(blocks, format="csr")
-    extra_rows = rows + np.arange(slack)
-    plus = coo_array((np.ones(slack), (extra_rows, np.arange(slack))), shape=(rows + slack, slack))
-    system = hstack([matrix, plus, -plus], format="csr")
-    cost = np.concatenate([np.zeros(n), np.ones(2 * slack)])
+    images = vstack([kron(p[None], eye_array(columns)), kron(q[None], eye_array(columns))])
+    slack = eye_array(2 * columns)
+    stochastic = kron(eye_array(rows), np.ones((1, columns)))
+    system: Any = block_array([[stochastic, None, None], [images, slack, -slack]], format="csr")
+    n = rows * columns
+    cost = np.concatenate([np.zeros(n), np.ones(4 * columns)])
     result = linprog(
         cost,
         A_eq=system,
-        b_eq=np.concatenate(targets),
+        b_eq=np.concatenate([np.ones(rows), p_low, q_low]),
         bounds=(0, None),
         method="highs",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},

@@ -319,16 +319,11 @@ class Pld:
     def delta_bounds(self, eps: Any, accuracy: float | None = None) -> Interval:
         """Proven interval for `delta(eps)`.
 
-        Its width is relative 1e-6 or less where a Gaussian takes part (unless it is tiny
-        beside very many atoms); elsewhere it amounts to at most `accuracy` in `eps` (default 1e-3).
-        One small `delta` of many different Laplaces and responses is known to a few millionths.
+        Its width is relative 1e-6 or less where a Gaussian takes part (unless it is sampled in
+        very few queries, or tiny beside very many atoms); elsewhere it amounts to at most
+        `accuracy` in `eps` (default 1e-3).
         """
         t = checks.array_where("eps", eps, np.isfinite, "finite")
-        if t.size == 1 and accuracy is None:
-            found = self._evaluator.single(t.item())
-            if found is not None:
-                lo, hi = (np.full(t.shape, end) if t.ndim else end for end in found)
-                return Interval(lo, hi)
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 
     def privacy_profile(self, eps: Any) -> Any:

@@ -5,9 +5,6 @@ reads of a growing composition take `k²` work. `RunningComposition` keeps the n
 last contour and multiplies in those of the new queries (`Contour.extended`), so that a read costs
 what the new queries cost. Its reads are proven to the same accuracy; as they depend on which
 contour was kept, their last digits may differ from those of the `Pld`.
-
-One case gains nothing: `delta` of more than a dozen different Laplaces and responses, without
-Gaussian noise, is computed from all of them at each read (`many_atoms.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +18,6 @@ from residua import checks
 from residua.bounds import Interval
 from residua.pld.constructors import identity
 from residua.pld.curve import epsilon
-from residua.pld.curve.contour.split import Parted
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.pld import ACCURACY, Pld, query
@@ -81,12 +77,13 @@ class RunningComposition:
         extended = self._extended(kept)
         evaluator = self._workspace._evaluator
         # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
-        stale = extended is not None and evaluator._has_mixtures and extended.is_stale
-        evaluator.go_on_from(extended, not stale, _ROOM)
+        if extended is not None and evaluator._has_mixtures and extended.is_stale:
+            extended = None
+        evaluator.go_on_from(extended, _ROOM)
         self._since = identity()
         return self._workspace
 
-    def _extended(self, kept: tuple[Contour | Parted, ...]) -> Contour | Parted | None:
+    def _extended(self, kept: tuple[Contour, ...]) -> Contour | None:
         since = self._since
         # Node values of mixtures are for lines right of 0, and nothing is added to a skeleton.
         mixed = any(isinstance(factor, GaussianMixture) for factor in since.terms)

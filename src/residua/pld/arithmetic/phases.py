@@ -1,8 +1,7 @@
 """Characteristic functions of weighted points at equally spaced frequencies.
 
-`V_k = Σ w_j e^{ikθ_j}` for `k < N`, weights positive with sum 1. Few points or frequencies: one
-matrix product, since `e^{ikθ}` at `k = aB + b` is a product of a coarse and a fine phase. Many:
-Gaussian gridding (Dutt and Rokhlin 1993; Greengard and Lee 2004). The weights are spread onto a
+`V_k = Σ w_j e^{ikθ_j}` for `k < N`, weights positive with sum 1, by Gaussian gridding (Dutt and
+Rokhlin 1993; Greengard and Lee 2004). The weights are spread onto a
 grid of `M` points by `e^{-θ²/(4τ)}` and transformed; the grid's Fourier coefficients are
 `Σ_p V_{k+pM} e^{-(k+pM)²τ}` times a constant, so division by `e^{-k²τ}` leaves `V_k` with
 
@@ -23,16 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.work_limit import work
 
-_SLICE = 256
-"""Points summed at a time: keeps the rounding of the sums short."""
-_FEW = 64
-_PRODUCT = 2e4
-"""Points, or points times frequencies, up to which the matrix product is the quicker way."""
 _SPREAD = 50.0
+"""`τ M²`: a wider kernel needs more cells, a narrower one a finer grid."""
 _REACH = 15
+"""Cells on each side of a point that its weight is spread onto."""
 _LANES = 8
 """Grids that are filled side by side and then added up: keeps the sums short."""
 
@@ -45,34 +41,8 @@ def phase_sums(
     The second value bounds the absolute error of all but the arguments: that (`8u ω |z|`) is left
     to the caller.
     """
-    if z.size <= _FEW or z.size * float(count) <= _PRODUCT:
-        phases = 2.0 * z.size * math.sqrt(count)
-        work(10.0 * phases + 0.5 * z.size * count, 64.0 * phases + 32.0 * count)
-        return _by_product(weights, z, step, count)
     work(150.0 * z.size + 150.0 * count, 1000.0 * z.size + 500.0 * count)
-    return _by_gridding(weights, z * step, count)
-
-
-def _by_product(
-    weights: Floats, z: Floats, step: float, count: int
-) -> tuple[NDArray[np.complex128], float]:
-    block = max(1, math.isqrt(count))
-    rows = -(-count // block)
-    fine = np.arange(block)[:, None] * step * z
-    coarse = (np.arange(rows) * block)[:, None] * step * z
-    left = (np.cos(coarse) + 1j * np.sin(coarse)) * weights
-    right = np.cos(fine) + 1j * np.sin(fine)
-    total = np.zeros((rows, block), dtype=np.complex128)
-    pieces = range(0, z.size, _SLICE)
-    for start in pieces:
-        total += left[:, start : start + _SLICE] @ right[:, start : start + _SLICE].T
-    wrong = (4.0 * min(z.size, _SLICE) + len(pieces) + 8.0 + 4.0 * SINCOS_ULPS) * U
-    return total.ravel()[:count], wrong
-
-
-def _by_gridding(
-    weights: Floats, theta: Floats, count: int
-) -> tuple[NDArray[np.complex128], float]:
+    theta = z * step
     size = _grid_size(8 * count)
     cell = 2.0 * math.pi / size
     place = theta / cell

@@ -8,11 +8,9 @@
     Gaussian noise                        atoms, each a shifted curve   support/small_support.py
     anything else                         sums over a contour           curve/contour/transform.py
     - close to the limit of the curve     on a line left of 0           curve/chernoff.py
-    - few sampled Gaussians               in two parts                  curve/contour/split.py
-    - many different Laplaces, responses  on very many nodes            curve/contour/many_atoms.py
 
-`_finite_part` chooses among the first five, `contour/parameters.py` among the contours, and
-`single` takes the last one. Beyond the last proven point Chernoff's bound serves (`chernoff.py`).
+`_finite_part` chooses among the first five, `contour/parameters.py` among the contours. Beyond the
+last proven point Chernoff's bound serves (`chernoff.py`).
 
 `h(e^t) = p_inf + D(t)` for `t >= 0`, and `h(e^t) = 1 - e^t + e^t h_rev(e^-t)` for `t < 0`:
 the right half of the reversed curve has the digits that matter there.
@@ -39,16 +37,13 @@ from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, U
 from residua.pld.curve import chernoff
 from residua.pld.curve.chernoff import ORDERS
 from residua.pld.curve.contour import parameters
-from residua.pld.curve.contour.many_atoms import are_pairs
 from residua.pld.curve.contour.moments import Moments
-from residua.pld.curve.contour.split import Parted
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms, exactly
 from residua.pld.families.factors import Factor, largest_loss, whole_curve
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
-from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.support import small_support
@@ -79,8 +74,6 @@ _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
-_MANY_KINDS, _WIDE = 12, 1e-4
-"""Kinds of query up to which others are as good as `many_atoms.py`, and its largest width."""
 _ALL = Interval(1.0, 1.0)
 _KEPT = 8  # contours kept by a search, and cached per PLD
 
@@ -90,7 +83,7 @@ class Evaluator:
 
     def __init__(self, pld: Pld):
         self.pld = pld
-        self.contours: tuple[Contour | Parted, ...] = ()
+        self.contours: tuple[Contour, ...] = ()
         self._is_workspace = False
 
     def workspace(self, pld: Pld) -> Evaluator:
@@ -100,14 +93,14 @@ class Evaluator:
         made.pld, made._is_workspace = pld, True
         return made
 
-    def go_on_from(self, made: Contour | Parted | None, is_good: bool, room: float) -> None:
-        """Start a workspace with a contour if it is good, and tune others after it.
+    def go_on_from(self, made: Contour | None, room: float) -> None:
+        """Start a workspace with a contour.
 
-        `room` is how much longer than needed the period of those is made.
+        `room` is how much longer than needed the period of others is made.
         """
-        self.contours = (made,) if made is not None and is_good else ()
+        self.contours = (made,) if made is not None else ()
         tune = partial(parameters.tuned, self._moments, skeleton=self._skeleton_moments)
-        self.__dict__["_contour"] = partial(tune, room=room, known=made)
+        self.__dict__["_contour"] = partial(tune, room=room)
 
     # -- entry points -----------------------------------------------------------------
 
@@ -142,23 +135,8 @@ class Evaluator:
         x = np.exp(np.minimum(t, 1.0)) * (1.0 + 2.0 * EXP_ULPS * U + 2.0 * dt)
         return self._finish(lo, hi, floor=np.nextafter(1.0 - x, -1.0))
 
-    def single(self, t: float) -> tuple[float, float] | None:
-        """Enclosure of `h(e^t)` at one exact `t` by `many_atoms.py`, where that is the best way."""
-        pld = self.pld
-        if pld.gaussian is not None or len(pld.terms) <= _MANY_KINDS or not are_pairs(pld.terms):
-            return None
-        if not (0.0 <= t < self._top and self._by_contour):
-            return None
-        made = parameters.tuned_many(pld.terms, self._moments, t)
-        if made is None:
-            return None
-        lo, hi = made.at(t)
-        return (lo, hi) if hi - lo <= _WIDE * hi + _NOTHING else None
-
-    def right(
-        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool = False
-    ) -> tuple[Floats, Floats]:
-        """Enclosure of `h(e^t)` for `t >= 0`; if `sparing`, accurate at the middle one alone."""
+    def right(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
+        """Enclosure of `h(e^t)` for `t >= 0`."""
         pld = self.pld
         if pld.is_infinite:
             return np.ones(t.shape), np.ones(t.shape)
@@ -166,7 +144,7 @@ class Evaluator:
             g = pld.gaussian
             return gaussian.curve(t, dt, g.variance, g.variance_error)
         far = t > _HUGE
-        lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy, sparing)
+        lo, hi = self._finite_part(np.where(far, 0.0, t), dt, accuracy)
         if far.any():
             lo = np.where(far, 0.0, lo)
             if self.reach(_NOTHING) <= _HUGE:
@@ -237,8 +215,12 @@ class Evaluator:
 
     def _above(self, t: Floats) -> Floats:
         """An upper bound of `D(t)` for want of a better one: `_NOTHING` or more."""
+        return chernoff.heights(t, ORDERS, self._chernoff_moments) + _NOTHING
+
+    @remembered_property
+    def _chernoff_moments(self) -> Floats:
         k, error = self._moments.log_moment(ORDERS)
-        return chernoff.heights(t, ORDERS, k + error) + _NOTHING
+        return k + error
 
     def _chernoff(self, r: Floats, levels: Floats) -> Floats:
         k, error = self._moments.log_moment(r)
@@ -250,7 +232,7 @@ class Evaluator:
         """How finely to locate a point of this curve: relative to `1 + t`, and absolutely."""
         if not self._by_contour:
             return 1e-14, 0.0
-        return (1e-10, 0.0) if self._is_smooth else (1e-14, 0.02 * accuracy)
+        return (1e-11, 0.0) if self._is_smooth else (1e-14, 0.02 * accuracy)
 
     @property
     def _is_smooth(self) -> bool:
@@ -280,15 +262,13 @@ class Evaluator:
         limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
         return self._table_size > limit and self._one_smooth is None
 
-    def _finite_part(
-        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool
-    ) -> tuple[Floats, Floats]:
+    def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
         pld = self.pld
         g = pld.gaussian
         if not pld.terms:
             return np.zeros(t.shape), np.zeros(t.shape)
         if self._by_contour:
-            return self._contour_part(t, dt, accuracy, sparing)
+            return self._contour_part(t, dt, accuracy)
         if g is not None:
             return self._smoothed(self._table, t, dt)
         if list(pld.terms.values()) == [1]:
@@ -396,8 +376,18 @@ class Evaluator:
         rounded = sum(n * f.eps for f, n in self.pld.terms.items() if isinstance(f, Laplace))
         return bones.scaled(*self._moments.atomic_weight, rounded * 1.01 * U)
 
+    def known(self, t: float) -> tuple[float, float]:
+        """Enclosure of `h(e^t)` at one `t >= 0` from the contours at hand alone."""
+        at, exactly = np.array([t]), np.zeros(1)
+        low, high = np.zeros(1), np.full(1, self._kept.hi if t < self._top else 0.0)
+        for made in self.contours:
+            lo, hi = self._from(made, at, exactly)
+            low, high = np.maximum(low, lo), np.minimum(high, hi)
+        low, high = self._with_infinity(np.minimum(low, high), high)
+        return float(low[0]), float(high[0])
+
     def _contour_part(
-        self, t: Floats, dt: Floats | float, accuracy: float, sparing: bool
+        self, t: Floats, dt: Floats | float, accuracy: float
     ) -> tuple[Floats, Floats]:
         flat = np.ravel(t)
         slack = np.broadcast_to(np.asarray(dt), t.shape).ravel()
@@ -405,7 +395,7 @@ class Evaluator:
         pending = np.flatnonzero(flat - slack < self._top)
         contours = self.contours
 
-        def read(made: Contour | Parted) -> None:
+        def read(made: Contour) -> None:
             nonlocal pending
             lo, hi, good = self._read(made, flat[pending], slack[pending], accuracy)
             low[pending] = np.maximum(low[pending], lo)
@@ -416,20 +406,17 @@ class Evaluator:
             if pending.size:
                 read(made)
         if pending.size and self._is_dear:
-            known = self._moments.lattice_above()
-            above = chernoff.heights(flat[pending] - slack[pending], LATTICE, known) + _NOTHING
+            above = self._above(flat[pending] - slack[pending])
             high[pending] = np.minimum(high[pending], above)
             pending = pending[above > _FAINT]
-        middle = flat.size // 2
-        asking = pending.size > 0 and (not sparing or middle in pending)
-        if asking and self.pld.gaussian is None:
+        if pending.size and self.pld.gaussian is None:
             lacking = chernoff.complement_bound(
                 self._moments.log_moment, flat[pending], slack[pending]
             )
             low[pending] = np.maximum(low[pending], self._less(lacking, lacking)[0])
             pending = pending[lacking > _FLAT]
-        while asking and pending.size:
-            pivot = middle if sparing else pending[pending.size // 2]
+        while pending.size:
+            pivot = pending[pending.size // 2]
             for sharpness in _SHARPNESS:
                 made = self._contour(float(flat[pivot]), accuracy, sharpness)
                 read(made)
@@ -439,7 +426,7 @@ class Evaluator:
                 done = low[pivot] == 0.0 if self._moments.mixtures else made.line.tau == 0.0
                 if pivot not in pending or done:
                     break
-            pending, asking = pending[pending != pivot], not sparing
+            pending = pending[pending != pivot]
         if self._is_workspace:
             self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
@@ -450,17 +437,17 @@ class Evaluator:
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
 
     @cached_property
-    def _contour(self) -> Callable[[float, float, float], Contour | Parted]:
+    def _contour(self) -> Callable[[float, float, float], Contour]:
         """The contour for a `t`, an accuracy and a sharpness."""
 
         @remembered(maxsize=_KEPT, once=False)
-        def make(t: float, accuracy: float, sharpness: float) -> Contour | Parted:
+        def make(t: float, accuracy: float, sharpness: float) -> Contour:
             return parameters.tuned(self._moments, t, accuracy, sharpness, self._skeleton_moments)
 
         return make
 
     def _read(
-        self, made: Contour | Parted, t: Floats, slack: Floats, accuracy: float
+        self, made: Contour, t: Floats, slack: Floats, accuracy: float
     ) -> tuple[Floats, Floats, NDArray[np.bool_]]:
         """Read a contour at `t` (its atoms apart), and say where it was good enough."""
         if self._is_smooth and (made.line.tau == 0.0 or made.absolute is not None):
@@ -473,7 +460,7 @@ class Evaluator:
         good = np.where(t + accuracy >= self._top, 0.0, later) <= lo
         return lo, hi, good | (hi - lo <= _FLAT * hi + _NOTHING)
 
-    def _from(self, made: Contour | Parted, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
+    def _from(self, made: Contour, t: Floats, slack: Floats) -> tuple[Floats, Floats]:
         """Enclosure of `D` by one contour, from its complement or its atoms as the case may be."""
         lo, hi = made.curve(t, slack)
         if made.line.lam < 0.0:
@@ -481,7 +468,7 @@ class Evaluator:
         if made.absolute is None:
             return lo, hi
         if self.pld.gaussian is None:
-            more_lo, more_hi = self._bones.quick_curve(t, slack)
+            more_lo, more_hi = self._bones.curve(t, slack)
         else:
             more_lo, more_hi = self._smoothed(self._bones, t, slack)
         return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)

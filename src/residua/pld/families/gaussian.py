@@ -48,12 +48,7 @@ _WILD = 1e-3
 """Above this the error of `y` is no longer treated to first order."""
 _BEYOND = 1e4
 """Far past where `phi` underflows: a larger `y` gives zero all the same."""
-_HALF_NODES = np.array([0.2386191860831969, 0.6612093864662645, 0.9324695142031521])
-_HALF_WEIGHTS = np.array([0.46791393457269104, 0.3607615730481386, 0.17132449237917036])
-_NODES = np.concatenate([-_HALF_NODES[::-1], _HALF_NODES])
-_WEIGHTS = np.concatenate([_HALF_WEIGHTS[::-1], _HALF_WEIGHTS])
-
-
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _UNIT = 1 << 1024
 """Variances are added up in units of `1 / _UNIT`: none is smaller than `2^-700`."""
 

@@ -14,15 +14,6 @@ wrong by that times `2 e^{-2πd/h} / (1 - e^{-2πd/h})` (Trefethen and Weideman 
 Beyond the grid, `(ln f)' <= -(x - m)` to the right of `m = (1+s) a_max - s b_min` (and likewise
 to the left), so the tail past `m + W` is at most `f(m + W) / W`.
 
-A smooth cut of the line in two: `w(x) = Φ((x - c) / s)` for high losses, `1 - w` for low.
-
-`Φ` is entire. Along the horizontal line through `x + iy` the normal density grows by `e^{y²/2}`
-and turns, so, integrating from the left for `w` and from the right for `1 - w`,
-
-    |w(x + iy)| <= e^{y²/(2s²)} w(x),        |1 - w(x + iy)| <= e^{y²/(2s²)} (1 - w(x)),
-
-and `-1/s² <= (ln w)'' <= 0`. What is proven for an integrand in a strip (`normal_mixture.py`)
-therefore holds for its two parts, relative to each part, with `1 + 1/s²` for the 1 in `e^{y²/2}`.
 """
 
 from __future__ import annotations
@@ -42,48 +33,10 @@ from residua.pld.arithmetic.ulp_bounds import (
     LOG_ULPS,
     SQRT_TWO_PI,
     U,
-    mills_ratio,
 )
-from residua.work_limit import remembered, remembered_property, work
+from residua.work_limit import remembered, work
 
 _LOG_SQRT_TWO_PI = math.log(SQRT_TWO_PI)
-
-
-@dataclass(frozen=True)
-class Cut:
-    """`w(x) = Φ((x - centre) / width)`; the two floats denote themselves."""
-
-    centre: float
-    width: float
-
-    @property
-    def bend(self) -> float:
-        """`1/s²`."""
-        return 1.0 / self.width**2
-
-    def logs(self, x: Floats) -> tuple[Floats, Floats, Floats]:
-        """`ln w`, `ln (1 - w)` and a bound on the absolute error of either.
-
-        The smaller one is `-y²/2 - ln √(2π) + ln R(|y|)`, the other `log1p` of its exponential, at
-        most 1/2. The Mills ratio errs by 26u and its logarithm, below `ln (1 + |y|) + 1`, by 10u
-        relative; `y` by 2u relative, which `y²/2 - ln R` turns into `2u (y² + |y|)`.
-        """
-        y = (x - self.centre) / self.width
-        far = np.abs(y)
-        less = -0.5 * y * y - _LOG_SQRT_TWO_PI + np.log(mills_ratio(far))
-        more = np.log1p(-np.exp(less))
-        loud = y > 0.0
-        error = U * (96.0 + 8.0 * y * y)
-        return np.where(loud, more, less), np.where(loud, less, more), error
-
-    def slope(self, x: Floats) -> Floats:
-        """`(ln w)'`, to about 1e-12 relative."""
-        y = (x - self.centre) / self.width
-        ratio = mills_ratio(np.abs(y))
-        above = np.exp(-0.5 * y * y) / SQRT_TWO_PI
-        return np.asarray(
-            np.where(y > 0.0, above / (1.0 - above * ratio), 1.0 / ratio) / self.width
-        )
 
 
 _WINDOW = 9.5
@@ -216,8 +169,6 @@ class Quadrature:
     log_f_error: Floats
     loss: Floats
     loss_error: Floats
-    spill: float = 1.0
-    """How far `f` beyond the grid may exceed what its values at the ends say."""
 
     @cached_property
     def weights(self) -> Floats:
@@ -236,7 +187,7 @@ class Quadrature:
     def tails(self) -> Floats:
         """What lies outside the grid at most, in the integral and in the sum, relative."""
         ends = self.weights[:, 0] + self.weights[:, -1]
-        ends = 2.0 * self.spill * ends * (1.0 + 1.0 / (_WINDOW * self.step))
+        ends = 2.0 * ends * (1.0 + 1.0 / (_WINDOW * self.step))
         return np.asarray(ends / self.totals)
 
     @cached_property
@@ -256,14 +207,12 @@ class Quadrature:
 
 @dataclass(frozen=True)
 class Lifted:
-    """A line `Im x = y` in cells: `arg A/B` and the mass of each, all relative to `M(λ)`.
-
-    One column for the whole measure, another for its high-loss part; what is outside, as a log.
-    """
+    """A line `Im x = y` in cells: `arg A/B` and the mass of each, all relative to `M(λ)`."""
 
     turn: Floats
     masses: Floats
-    outside: Floats
+    outside: float
+    """The log of what lies outside the cells."""
     slack: float
 
 
@@ -293,13 +242,10 @@ class Pair:
         narrowing = [-np.log(np.cos(0.5 * d * side.spread)) for side in (self.p, self.q)]
         return d, narrowing[0], narrowing[1]
 
-    def rule_step(self, s: Floats, omega: float, bend: float = 1.0) -> float:
-        """A step with an error of the rule below `e^-42` of `M(s)`, for every `s`.
-
-        Off the axis the integrand, but for `A` and `B`, may grow as `e^{bend y²/2}`.
-        """
+    def rule_step(self, s: Floats, omega: float) -> float:
+        """A step with an error of the rule below `e^-42` of `M(s)`, for every `s`."""
         d, narrow_p, narrow_q = self._strips
-        depth = _STRIP_DEPTH + 2.0 + (0.5 * bend * d + omega * self.reach) * d
+        depth = _STRIP_DEPTH + 2.0 + (0.5 * d + omega * self.reach) * d
         most, least = float(s.max()), float(s.min())
         if most > 0.0:
             depth = depth + most * narrow_q
@@ -312,9 +258,9 @@ class Pair:
         width = (1.0 + lam) * self.p.spread + lam * self.q.spread + 2.0 * _WINDOW
         return width / self.rule_step(np.array([lam]), 0.0), width * self.reach / 6.0
 
-    def quadrature(self, s: Floats, omega: float = 0.0, bend: float = 1.0) -> Quadrature | None:
+    def quadrature(self, s: Floats, omega: float = 0.0) -> Quadrature | None:
         """The rule at each `s`, fit for `M(s ± iω')` with `ω' <= ω`; None if that is too much."""
-        step = self.rule_step(s, omega, bend)
+        step = self.rule_step(s, omega)
         # Where f may be centred: linear in s for each pair of components.
         centres = [
             (1.0 + at) * a - at * b
@@ -370,20 +316,6 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
-    @remembered_property
-    def lattice(self) -> Floats:
-        """The same at the tilts `LATTICE`, kept: every contour that a stream needs asks again."""
-        return self.rough_log_moment(LATTICE)
-
-    @remembered_property
-    def lattice_above(self) -> Floats:
-        """Proven upper bounds at the tilts `LATTICE`: the Gaussian's, or those of the rule."""
-        above = 0.5 * self.reach**2 * LATTICE * (LATTICE + 1.0) * (1.0 + 16.0 * U)
-        near = (LATTICE + 1.0) * self.reach <= _SIZES[2]
-        k, error = self.log_moment(LATTICE[near])
-        above[near] = np.minimum(above[near], k + error)
-        return above
-
     def fall(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
 
@@ -391,67 +323,50 @@ class Pair:
         with `arg A >= arg B`, so a bound at the edge holds beyond. Per cell of width `g` the
         rest, `e^H` with `|H''| <= k`, is at most `g e^H e^{kg²/8} sinhc(g H'/2)`.
         """
-        return self.falls(lam, edges, None)[0]
-
-    def falls(self, lam: float, edges: Floats, cut: Cut | None) -> tuple[Floats, Floats]:
-        """The same, and that of the high-loss part of `M(λ+iω)` alone (without a cut, of all)."""
-        best, loud = np.zeros(edges.shape), np.zeros(edges.shape)
-        for line in _moved_lines(self, lam, cut):
+        best = np.zeros(edges.shape)
+        for line in _moved_lines(self, lam):
             work(3.0 * edges.size * line.turn.size, 16.0 * edges.size * line.turn.size)
             phases = np.exp(-np.multiply.outer(edges, line.turn))
-            inside = np.log(phases @ line.masses + 1e-300)
-            inside = np.logaddexp(inside, line.outside) + line.slack
-            best = np.minimum(best, inside[:, 0])
-            loud = np.minimum(loud, inside[:, -1])
-        return best, loud
-
-    def moved_lines(self, lam: float, cut: Cut | None) -> list[Lifted]:
-        """The moved lines, the best of which serves."""
-        rule = self.quadrature(np.array([lam]))
-        found: list[Lifted] = []
-        if rule is None:
-            return found
-        log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
-        low, high = float(rule.x[0]), float(rule.x[-1])
-        widest = 0.95 * math.pi / max(self.p.spread, self.q.spread, 1e-300)
-        for lift in _LIFTS:
-            y = min(lift, 0.6 * lift * widest)
-            wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (self.p, self.q))
-            bend = 1.0 + 0.25 * (1.0 + lam) * self.p.spread**2 * (wide_p + wide_p**2)
-            bend += 0.25 * lam * self.q.spread**2 * (wide_q + wide_q**2)
-            bend += 0.0 if cut is None else cut.bend
-            cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
-            g = (high - low) / cells
-            # Middles at odd places, ends at even ones.
-            both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)
-            x = both[1::2]
-            size_a, arg_a, slope_a = self.p.off_axis(both, y)
-            size_b, arg_b, slope_b = self.q.off_axis(both, y)
-            h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
-            h = h + (bend * g * g / 8.0 - log_m - _LOG_SQRT_TWO_PI)
-            slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
-            # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
-            outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
-            outside += lam * math.log(wide_q)
-            logs = [h + _log_sinhc(0.5 * g * slope)]
-            ends = [outside]
-            if cut is not None:
-                growth = 0.5 * cut.bend * y * y
-                logs.append(
-                    h + cut.logs(x)[0] + growth + _log_sinhc(0.5 * g * (slope + cut.slope(x)))
-                )
-                ends.append(outside + growth)
-            turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
-            masses = g * np.exp(np.minimum(np.stack(logs, axis=1), _CLIP))
-            slack = log_m_error + 1e-9 * (1.0 + lam)
-            found.append(Lifted(turn, masses, np.array(ends), slack))
-        return found
+            inside = np.logaddexp(np.log(phases @ line.masses + 1e-300), line.outside)
+            best = np.minimum(best, inside + line.slack)
+        return best
 
 
 @remembered(maxsize=256)
-def _moved_lines(pair: Pair, lam: float, cut: Cut | None) -> tuple[Lifted, ...]:
-    """The moved lines of a pair, which are asked for again with other edges (up to 0.2 MB each)."""
-    return tuple(pair.moved_lines(lam, cut))
+def _moved_lines(pair: Pair, lam: float) -> tuple[Lifted, ...]:
+    """The moved lines, the best of which serves: asked for again with other edges."""
+    p, q = pair.p, pair.q
+    rule = pair.quadrature(np.array([lam]))
+    found: list[Lifted] = []
+    if rule is None:
+        return ()
+    log_m, log_m_error = (float(v[0]) for v in rule.log_moment)
+    low, high = float(rule.x[0]), float(rule.x[-1])
+    widest = 0.95 * math.pi / max(p.spread, q.spread, 1e-300)
+    for lift in _LIFTS:
+        y = min(lift, 0.6 * lift * widest)
+        wide_p, wide_q = (1.0 / math.cos(0.5 * y * side.spread) for side in (p, q))
+        bend = 1.0 + 0.25 * (1.0 + lam) * p.spread**2 * (wide_p + wide_p**2)
+        bend += 0.25 * lam * q.spread**2 * (wide_q + wide_q**2)
+        cells = int(min(max((high - low) * math.sqrt(bend) / 0.5, 64.0), 2048.0))
+        g = (high - low) / cells
+        # Middles at odd places, ends at even ones.
+        both = low + 0.5 * g * np.arange(2.0 * cells + 1.0)
+        x = both[1::2]
+        size_a, arg_a, slope_a = p.off_axis(both, y)
+        size_b, arg_b, slope_b = q.off_axis(both, y)
+        h = (1.0 + lam) * size_a[1::2] - lam * size_b[1::2] - 0.5 * x * x + 0.5 * y * y
+        h = h + (bend * g * g / 8.0 - log_m - _LOG_SQRT_TWO_PI)
+        slope = (1.0 + lam) * slope_a[1::2] - lam * slope_b[1::2] - x
+        # Off the grid the moved integrand is at most e^{y²/2} cos^-λ times the unmoved one.
+        outside = math.log(float(rule.tails[0]) + 1e-300) + 0.5 * y * y
+        outside += lam * math.log(wide_q)
+        h = h + _log_sinhc(0.5 * g * slope)
+        turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
+        masses = g * np.exp(np.minimum(h, _CLIP))
+        slack = log_m_error + 1e-9 * (1.0 + lam)
+        found.append(Lifted(turn, masses, outside, slack))
+    return tuple(found)
 
 
 def _log_sinhc(z: Floats) -> Floats:

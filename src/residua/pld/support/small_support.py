@@ -40,8 +40,6 @@ _CHUNK = 1 << 20
 _LONG = 1 << 13
 """Of longer tables only the part that needs `exp` is gone through."""
 _FAR = 40.0
-_MANY, _WIDEST = 64, 300.0
-"""Arguments for which sums are made beforehand, and the range of losses for which that can be."""
 
 
 def size(terms: Iterable[FiniteTerm]) -> int:
@@ -113,26 +111,6 @@ class Table:
         low = np.maximum(value - error, 0.0).reshape(t.shape)
         high = np.where(near > 0.0, value + error + z.size * TINY, 0.0).reshape(t.shape)
         return low, high
-
-    def quick_curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
-        """The same as `Σ p - e^t Σ p e^-z` over the atoms above: off by a share of their mass."""
-        z, _, p_sums = self._right_half
-        if t.size < _MANY or not z.size or z[-1] - z[0] > _WIDEST:
-            return self.curve(t, dt)
-        wobble = self.loss_error + dt
-        first = np.searchsorted(z, t, side="right")
-        value = p_sums[first] - np.exp(np.minimum(t - z[0], _WIDEST)) * self._damped[first]
-        near = p_sums[np.searchsorted(z, t - wobble, side="right")]
-        # Two sums of so many terms, two exponentials and their arguments.
-        off = (2.0 * z.size + 2.0 * EXP_ULPS + 4.0 * abs(z[-1]) + 16.0) * U
-        error = near * (self.mass_error + wobble * 1.01 + off) + 4.0 * z.size * TINY
-        return np.maximum(value - error, 0.0), np.where(near > 0.0, value + error, 0.0)
-
-    @cached_property
-    def _damped(self) -> Floats:
-        """`Σ p e^{-(z - z_0)}` over each atom of the right half and those above it."""
-        z, p, _ = self._right_half
-        return np.append(np.cumsum((p * np.exp(z[0] - z))[::-1])[::-1], 0.0)
 
     def complement(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[min(1, e^{t-Z}); Z < inf]`, see `chernoff.py`; relative accuracy."""

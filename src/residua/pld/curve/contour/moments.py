@@ -13,8 +13,6 @@ The vertical line that a contour sums on, and what depends on it alone (`transfo
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
-from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,7 +25,6 @@ from residua.pld.families import symmetric
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Terms
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.normal_mixture import LATTICE
 from residua.pld.families.symmetric import SymmetricLoss
 from residua.work_limit import work
 
@@ -89,22 +86,8 @@ class Line:
         return self.kernel_size + self.kappa * self._scale
 
     @cached_property
-    def kernel_sums(self) -> tuple[float, float, float, float]:
-        """Sums of the kernel's modulus, and of `ω` times it; then those of the lower kernel."""
-        size, bent = self.kernel_size, self.lower_kernel_size
-        reach = self.kernel_reach
-        sums = (size.sum(), reach.sum(), bent.sum(), bent @ self.omega)
-        return tuple(float(total) * (1.0 + 1e-9) for total in sums)  # type: ignore[return-value]
-
-    @cached_property
     def kappa(self) -> float:
         return _kappa(self.tau)
-
-    @cached_property
-    def alias_sides(self) -> tuple[Floats, Floats]:
-        """The log weights right of the line, and left of it; infinite on the other side."""
-        gaps, right, _ = self.alias_gaps
-        return np.where(right, gaps, math.inf), np.where(right, math.inf, gaps)
 
     @cached_property
     def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
@@ -228,6 +211,25 @@ class Moments:
 
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`K(s) = ln E[e^{sZ}; Z < inf]` at real `s` (one-dimensional) and its absolute error."""
+        value, error = self._in_closed_form(s)
+        for factor, n in self.listed:
+            k, e = factor.log_moment(s)
+            value = value + n * k
+            error = error + n * e + 2.0 * U * np.abs(value)
+        return value, error * 1.01
+
+    def rough_log_moment(self, s: Floats) -> Floats:
+        """About `K(s)`, `s > 0`: what a tilt is chosen by."""
+        value, _ = self._in_closed_form(s)
+        for factor, n in self.listed:
+            if isinstance(factor, GaussianMixture):
+                value = value + n * factor.pair.rough_log_moment(s)
+            else:
+                value = value + n * factor.log_moment(s)[0]
+        return value
+
+    def _in_closed_form(self, s: Floats) -> tuple[Floats, Floats]:
+        """The part of the Gaussian and of symmetric losses."""
         if self.variance > 0.0:
             value = (0.5 * self.variance) * s * (s + 1.0)
             error = np.abs(value) * (self.variance_error + 4.0 * U)
@@ -239,41 +241,7 @@ class Moments:
             k, e = symmetric.log_moment(*self._columns, s)
             value = value + counts @ k
             error = error + counts @ e + (counts @ np.abs(k)) * ((counts.size + 2.0) * U)
-        for factor, n in self.listed:
-            k, e = factor.log_moment(s)
-            value = value + n * k
-            error = error + n * e + 2.0 * U * np.abs(value)
-        return value, error * 1.01
-
-    def rough_log_moment(self, s: Floats) -> Floats:
-        """About `K(s)`, `s > 0`: what a tilt is chosen by."""
-        if not self.mixtures:
-            return self.log_moment(s)[0]
-        value = self.without([f for f, _ in self.mixtures]).log_moment(s)[0]
-        for factor, n in self.mixtures:
-            pair = factor.pair
-            value = value + n * (pair.lattice if s is LATTICE else pair.rough_log_moment(s))
-        return np.asarray(value)
-
-    def lattice_above(self) -> Floats:
-        """Upper bounds of `K` at the tilts `LATTICE`, from what every mixture keeps of itself."""
-        k, error = self.without([f for f, _ in self.mixtures]).log_moment(LATTICE)
-        above = k + error
-        for factor, n in self.mixtures:
-            above = above + n * factor.pair.lattice_above
-        return np.asarray(above + 4.0 * (len(self.mixtures) + 2.0) * U * np.abs(above))
-
-    def without(self, dropped: Collection[GaussianMixture]) -> Moments:
-        """The same without some of its mixtures."""
-        rest = copy(self)
-        rest.mixtures = [(f, n) for f, n in self.mixtures if f not in dropped]
-        rest.listed = [(f, n) for f, n in self.listed if f not in dropped]
-        return rest
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is no factor at all."""
-        return self.variance == 0.0 and not self.listed and not self._symmetric
+        return value, error
 
     @property
     def falls(self) -> bool:

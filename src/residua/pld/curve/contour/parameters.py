@@ -6,41 +6,23 @@ Nothing here is proven and nothing needs to be: what a choice costs is charged b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
-from residua.pld.curve.contour import split
-from residua.pld.curve.contour.many_atoms import BLOCK, FARTHEST, ManyAtoms, contour, phantom
 from residua.pld.curve.contour.moments import Line, Moments, log_peak
-from residua.pld.curve.contour.split import Parted
 from residua.pld.curve.contour.transform import Contour, truncation
-from residua.pld.families.factors import Terms, largest_loss
 from residua.pld.families.normal_mixture import LATTICE
 
 MAX_NODES = 1 << 20
-_WORK = 2.0**31
-"""Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second."""
-_MANY, _MANY_EACH = 512.0, 256.0
-"""Nodes, and nodes for each kind of mixture, beyond which it is worth looking for a low-loss
-part to leave out."""
-_HEAVIER = 3.0
-_CAUTION, _SPARE = 0.55, 8.0
-"""How much smaller a tilt may be than the best, and what that may cost of the log of `D / C`."""
+_WORK, _CHEAP = 2.0**31, 1.0 / 16.0
+"""Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second; and the
+share of it that is spent on more digits than the accuracy asks for."""
 _RELATIVE = 1e-7
 """Relative cost of a smoothing Gaussian in `D`, at most, where there is a Gaussian, atoms apart."""
 _FINER = (np.linspace(-0.25, 0.25, 25), np.linspace(-0.02, 0.02, 25))
-NODES = 96 * BLOCK
-"""Of a contour of many different atoms, as long as they matter."""
-_ALIASES = 1e-8
-"""Cost of aliases in `D`, at most, for such a contour."""
-_COST, _DEAR = 1.5e-6, 5e-5
-"""Cost of its smoothing Gaussian in `D`: the target, and the most."""
-_COARSE, _HIGH = 2.0 ** np.arange(-2.0, 9.0), -2.0
-"""Where `ln C` is above this for all of these tilts `D` is not small."""
 _CLOSE = 2.0
 """A line left of 0 is worth it when it scores this much lower."""
 
@@ -52,55 +34,35 @@ def tuned(
     sharpness: float = 1.0,
     skeleton: Moments | None = None,
     room: float = 1.0,
-    known: Contour | Parted | None = None,
-) -> Contour | Parted:
+) -> Contour:
     """A contour fit for reading `D` near `t`.
 
     `accuracy` is the width in `eps` that a smoothing Gaussian may cost where one is needed (next to
     a heavy atom the cost is `0.4 τ` instead of `τ² (λ+1)`: `sharpness` above 1 shrinks `τ`).
     `room` above 1 leaves space for more queries to be composed in later. Given a
     `skeleton`, and where a smoothing Gaussian is needed or the tilt huge, the contour is that of
-    the composition without its atoms; a Gaussian then asks for a relative width. `known` is another
-    contour of the same composition, if there is one.
+    the composition without its atoms; a Gaussian then asks for a relative width.
     """
     resolution = min(1e-9, 1e-6 * accuracy) / sharpness
-    lam = _known_tilt(known, t) if known is not None and moments.mixtures else None
-    if lam is not None:
-        spread = _spread(moments, lam)
-    else:
-        lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
-    depth = -math.inf
-    cautious = room > 1.0 and len(moments.mixtures) > 1
-    if cautious:
-        # A mixture with a heavier tail may come, and a smaller tilt bears it; away from the
-        # saddle by a share of it costs about the square of that share of the depth.
-        depth = lam * t - float(moments.rough_log_moment(np.array([lam]))[0])
-        lam *= 1.0 - min(_CAUTION, math.sqrt(_SPARE / max(depth, 1.0)))
-    place = _placed(moments, t, lam, spread, resolution, depth)
-    points, k, e = place.points, place.k, place.e
+    lam, spread = _tilt(moments, t, both=skeleton is None and not moments.mixtures)
+    points = _points(lam, spread)
     at = np.concatenate([[lam], points])
-    log_c, saddle, floor = place.log_c, place.saddle, place.floor
-    right, left = place.right, place.left
-    if cautious:
-        # What comes may have a heavier tail on the right; on the left nothing exceeds 1.
-        period = 1.05 * max(_HEAVIER * right, 1.1 * left)
-    else:
-        period = 1.05 * room * max(right, left)
-
+    k, e = moments.log_moment(at)
+    log_c = float(k[0]) - lam * t
+    # Errors are compared with D / C, about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
+    # away from it, and 1 / C where D is close to 1.
+    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
+    floor = math.log(resolution) + min(saddle, -log_c)
     tau = 0.0
-    step = 2.0 * math.pi / period
+    step = 2.0 * math.pi / (1.05 * room * _period(t, lam, points, k, floor))
     variance = moments.variance
     wanted = _smooth_edge(moments, lam, spread, floor, step) / step
-    if moments.mixtures and lam > 0.0 and wanted > max(_MANY, _MANY_EACH * len(moments.mixtures)):
-        parted = split.parted(moments, t, Line(lam, step, 0, 0.0, points), k, e, spread, room)
-        if parted is not None and 2 * parted.line.count < wanted:
-            return parted
     most = moments.affordable(lam, 1.0 / step, _WORK)
     if moments.mixtures and wanted > most / 4.0:
         # As far as the accuracy asks, or as is cheap.
         enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
         least = _smooth_edge(moments, lam, spread, max(enough, floor), step) / step
-        wanted = max(least, moments.affordable(lam, 1.0 / step, _WORK / 64.0))
+        wanted = max(least, moments.affordable(lam, 1.0 / step, _CHEAP * _WORK))
     if wanted > min(most, MAX_NODES / 8):
         if skeleton is not None and variance > 0.0:
             accuracy = min(accuracy, _RELATIVE / lam)
@@ -135,76 +97,27 @@ def tuned(
     return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:], wrong)
 
 
-def tuned_many(terms: Terms, moments: Moments, t: float) -> ManyAtoms | None:
-    """A contour of different Laplaces and responses, fit for one read of `D` at `t`.
-
-    None where other ways are better: `D` is not small, or a smoothing Gaussian would cost too much.
-    """
-    if float(np.min(moments.log_moment(_COARSE)[0] - _COARSE * t)) > _HIGH:
-        return None
-    lam, spread = _tilt(moments, t, both=False)
-    place = _placed(moments, t, lam, spread, _ALIASES, -math.inf)
-    step = 2.0 * math.pi / (1.05 * max(place.right, place.left))
-    height = math.exp(min(place.saddle, -place.log_c))
-    fall = float(moments.log_fall(lam, np.array([NODES * step]))[0])
-    tau = phantom(fall, NODES * step, height)
-    cost = 0.5 * tau * tau * lam * (lam + 1.0)
-    # Fewer nodes where that is good enough.
-    share = min(math.sqrt(cost / _COST), 1.0)
-    count = BLOCK * math.ceil(share * NODES / BLOCK)
-    edge, tau = count * step, tau * NODES / count
-    top = sum(n * largest_loss(factor) for factor, n in terms.items())
-    farthest = edge * max(2.0 * max(map(largest_loss, terms)), abs(top - t))
-    if cost > _DEAR or farthest > FARTHEST:
-        return None
-    line = Line(lam, step, count, tau, place.points)
-    return contour(terms, moments, line, place.k, place.e, height)
+def _points(lam: float, spread: float) -> Floats:
+    """Where to keep moments against the aliases of a line."""
+    if lam < 0.0:
+        points = chernoff.complement_points(lam, spread)
+    else:
+        ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
+        scaled = lam * np.concatenate([ratios, 1.0 + ratios, [2.0, 3.0, 5.0]])
+        points = np.concatenate([scaled, lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread])
+        points = points[points > 0.0]
+    return np.unique(points[points != lam])
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Knowledge about a tilt: log moments there and at points about it, and periods."""
-
-    points: Floats
-    k: Floats
-    e: Floats
-    log_c: float
-    saddle: float
-    """About the log of `D / C`."""
-    floor: float
-    right: float
-    left: float
-    """The period that the aliases on each side ask for."""
-
-
-def _placed(
-    moments: Moments, t: float, lam: float, spread: float, resolution: float, depth: float
-) -> _Place:
-    ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
-    points = np.concatenate(
-        [
-            lam * ratios,
-            lam * (1.0 + ratios),
-            lam * np.array([2.0, 3.0, 5.0]),
-            lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread,
-        ]
-    )
-    points = chernoff.complement_points(lam, spread) if lam < 0.0 else points[points > 0.0]
-    points = np.unique(points[points != lam])
-    k, e = moments.log_moment(np.concatenate([[lam], points]))
+def _period(t: float, lam: float, points: Floats, k: Floats, floor: float) -> float:
+    """The period with which aliases on either side are below the floor."""
     log_c = float(k[0]) - lam * t
-    # Errors are compared with D / C, about 1 / (λ (λ+1) σ sqrt(2π)) at the saddle, less
-    # away from it, and 1 / C where D is close to 1.
-    saddle = -math.log((lam + 1.0) * (abs(lam) * spread + 1.0) * 3.0)
-    saddle -= max(depth + log_c, 0.0)
-    floor = math.log(resolution) + min(saddle, -log_c)
     logs = k[1:] - points * t + log_peak(points) - log_c - floor
     needed = np.maximum(logs, 1.0) / np.abs(points - lam)
-    right = float(needed[points > lam].min())
     left = float(needed[points < lam].min())
     if lam > 0.0:
         left = min(left, max(-log_c - floor, 1.0) / lam)
-    return _Place(points, k, e, log_c, saddle, floor, right, left)
+    return max(float(needed[points > lam].min()), left)
 
 
 def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> float:
@@ -268,18 +181,6 @@ def _tilt(moments: Moments, t: float, both: bool) -> tuple[float, float]:
         best = float(larger[close[-1]]) if close.size else best
         spread = _spread(moments, best)
     return best, spread
-
-
-def _known_tilt(known: Contour | Parted, t: float) -> float | None:
-    """The same minimiser from moments that another contour kept; None if it is not among them."""
-    points = known.line.points
-    if known.line.lam < 0.0 or known.line.tau > 0.0:
-        return None
-    grid = np.geomspace(points[0], points[-1], 65)
-    # K(s)/s is nearly linear in ln s, and moments of many mixtures are expensive.
-    k = grid * np.interp(np.log(grid), np.log(points), known.point_moments / points)
-    i = int(np.argmin(k - grid * t - np.log(grid) - np.log1p(grid)))
-    return float(grid[i]) if 0 < i < 64 else None
 
 
 def _spread(moments: Moments, lam: float) -> float:

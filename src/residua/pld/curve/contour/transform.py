@@ -34,8 +34,8 @@ relative accuracy: see `chernoff.py`.
 
 Sums over the nodes of a line: `Σ_k Re(w_k e^{-iω_k t})`, `ω_k = k step`, at many `t`.
 
-Few: every phase by itself. Many: `k = aB + b` makes the phase a product `e^{-iaB step t}` times
-`e^{-ib step t}`, so that a matrix product takes the place of most sines and cosines.
+`k = aB + b` makes the phase a product `e^{-iaB step t}` times `e^{-ib step t}`, so that a matrix
+product takes the place of most sines and cosines.
 
 Error, beside that of the arguments (relative `2u` of each part, so at most `2u ω t` together): with
 `A`, `B` about `√N` for `N` nodes, and sines and cosines off by `e u`,
@@ -43,8 +43,8 @@ Error, beside that of the arguments (relative `2u` of each part, so at most `2u 
     (2√2 e + √2 · 2A + 2B + 8) u Σ|w|
 
 from two phases, complex products of `A` terms, and real sums of `2B`. With `A, B <= √N + 1` and
-`e <= 10` that is below `(2e + 1.5 N + 24) u Σ|w|` for `N >= 16`: the plain sum's, and what the
-caller charges.
+`e <= 10` that is below `(2e + 1.5 N + 24) u Σ|w|` for `N >= 16`, which
+all lines have: what the caller charges.
 """
 
 from __future__ import annotations
@@ -64,10 +64,6 @@ from residua.pld.families.factors import Terms
 from residua.work_limit import work
 
 _BATCH = 1 << 21
-_FEWEST_NODES = 16
-"""Nodes from which on the bound above holds."""
-_WORTH_IT = 1 << 13
-"""Phases from which on the matrix product is the quicker way."""
 
 Weights = NDArray[np.complex128]
 
@@ -75,8 +71,6 @@ Weights = NDArray[np.complex128]
 def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
     """One row of sums for each list of weights, all of one length, and one column for each `t`."""
     count = weights[0].size
-    if count < _FEWEST_NODES or t.size * count < _WORTH_IT:
-        return plain_sums(weights, t, step)
     fine = math.isqrt(count - 1) + 1
     coarse = -(-count // fine)
     phases = t.size * (fine + coarse)
@@ -94,22 +88,6 @@ def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
         inner = (left @ tables).reshape(-1, len(weights), fine)
         sums[:, part] = np.einsum("ij,ikj->ki", right.real, inner.real)
         sums[:, part] -= np.einsum("ij,ikj->ki", right.imag, inner.imag)
-    return sums
-
-
-def plain_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
-    """The same, phase by phase."""
-    count = weights[0].size
-    work(8.0 * t.size * count, 32.0 * min(t.size * count, _BATCH))
-    omega = np.arange(float(count)) * step
-    sums = np.empty((len(weights), t.size))
-    rows = max(1, _BATCH // count)
-    for start in range(0, t.size, rows):
-        part = slice(start, start + rows)
-        argument = t[part, None] * omega
-        cosine, sine = np.cos(argument), np.sin(argument)
-        for i, row in enumerate(weights):
-            sums[i, part] = cosine @ row.real + sine @ row.imag
     return sums
 
 
