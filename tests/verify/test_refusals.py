@@ -231,7 +231,10 @@ def test_a_budget_is_not_spent_three_times_within_milliseconds() -> None:
         chain.state = chain.filter.initial()
     report = verify_records({"b": chain.records}, {})
     assert report.exit_code == 1
-    assert any("window must be null or at least 1 s, got 0.001" in problem.what for problem in report.problems)
+    assert any(
+        "window must be null or at least 1 s, got 0.001" in problem.what
+        for problem in report.problems
+    )
 
 
 # -- chains that are forged field by field ------------------------------------------------------
