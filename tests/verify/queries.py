@@ -89,7 +89,7 @@ class Draw(random.Random):
             return m.DiscreteLaplace(self.noise(k or 1), k)
         if kind == "truncated_laplace":
             scale = self.noise(s or 1.0)
-            bound = self.wide(1.0, 60.0, forms.LEAST_SIZE, forms.LARGEST_CUT)
+            bound = self.wide(1.0, 60.0, forms.LEAST_SIZE, forms.LARGEST_SIZE)
             return m.TruncatedLaplace(scale, scale * bound, s)
         if kind == "randomized_response":
             buckets = self.choice((2, 2, 3, 10, 1000, sizes.LARGEST_PROVABLE_COUNT))

@@ -64,18 +64,13 @@ _OPENED: tuple[Description, ...] = (
 _SIDED = ("from_atoms", "from_tradeoff", "poisson_sampled", "sampled_without_replacement")
 """Kinds whose losses need not be symmetric."""
 _EVERYWHERE = {"nothing", "gaussian", "finite", "central"}
+_SYMMETRIC_OR_NOT = _EVERYWHERE | {"mixture", "sampled", "drawn"}
 _FORMS: dict[str, set[str]] = {
-    "pure": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
-    "basic": _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"},
-    **dict.fromkeys(_RENYI, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
-    **dict.fromkeys(_ZCDP, _EVERYWHERE | {"mixture", "discrete", "stated", "sampled", "drawn"}),
-    **dict.fromkeys(_GAUSSIAN, _EVERYWHERE | {"mixture", "sampled", "drawn"}),
-    "menu": _EVERYWHERE | {"mixture", "discrete", "sampled", "drawn"},
-    "commit": _EVERYWHERE | {"mixture"},
-    "plan": _EVERYWHERE,
-    "planned": _EVERYWHERE | {"mixture"},
-    "natural": _EVERYWHERE,
-    "additive_profile": _EVERYWHERE,
+    **dict.fromkeys(("plan", "natural", "additive_profile"), _EVERYWHERE),
+    **dict.fromkeys(("planned", "commit"), _EVERYWHERE | {"mixture"}),
+    **dict.fromkeys(_GAUSSIAN, _SYMMETRIC_OR_NOT),
+    **dict.fromkeys(("pure", "menu"), _SYMMETRIC_OR_NOT | {"discrete"}),
+    **dict.fromkeys(("basic", *_RENYI, *_ZCDP), _SYMMETRIC_OR_NOT | {"discrete", "stated"}),
 }
 """The forms whose steps can be proven, by the kind of the filter; `planned` is on a plan."""
 

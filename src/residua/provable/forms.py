@@ -35,12 +35,12 @@ _FINITE = (
 
 
 def leaves_of(description: Description, copies: int = 1) -> Iterator[tuple[Description, int]]:
-    """The parts of a query, with how many copies of each."""
+    """The parts of a query in order, with how many copies of each."""
     waiting = [(description, copies)]
     while waiting:
         part, n = waiting.pop()
         if part["kind"] == "composed":
-            waiting += [(each, n) for each in part["mechanisms"]]
+            waiting += [(each, n) for each in reversed(part["mechanisms"])]
         elif part["kind"] == "self_composed":
             waiting.append((part["mechanism"], n * part["count"]))
         else:
@@ -124,7 +124,7 @@ Description = Mapping[str, Any]
 
 LEAST_SIZE = 1e-9
 LARGEST_SIZE = 600.0
-"""Of `eps`, `mu`, and of sensitivities divided by the noise, where they are not 0."""
+"""Of `eps`, `mu`, and of sensitivities and bounds divided by the noise, where they are not 0."""
 LARGEST_MIXTURE = 20.0
 """Of sensitivities divided by the noise, on a sample."""
 LEAST_SHARE = 1e-9
@@ -133,8 +133,6 @@ LEAST_MASS = 1e-300
 """Of `delta` and of masses of atoms, where they are not 0."""
 LEAST_CONVERTED = 1e-8
 """Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
-LARGEST_CUT = 600.0
-"""Of the bound of truncated noise divided by its scale."""
 LARGEST_SHIFT = 256
 """Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
 LARGEST_SIGMA = 128.0
@@ -178,7 +176,7 @@ def size_ranges(
     if kind == "discrete_gaussian" and listed:
         yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
     if kind == "truncated_laplace":
-        yield "bound / scale", ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_CUT
+        yield "bound / scale", ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_SIZE
         reach = ratio(f["sensitivity"], f["bound"])
         yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
     if kind == "mixture_of_gaussians":

@@ -17,12 +17,13 @@ from fractions import Fraction
 
 from residua.provable.forms import LARGEST_SIZE, Description
 
-_POINTS = (
+POINTS = (
     *("pure", "basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "plan"),
     "target_residue",
 )
+"""The filters that promise their `eps` and `delta`, if they have one."""
 _PROMISES = {
-    **dict.fromkeys(_POINTS, "point"),
+    **dict.fromkeys(POINTS, "point"),
     **dict.fromkeys(("gdp", "gdp_residue", "approximate_gdp_residue"), "gaussian"),
     "zcdp": "zcdp",
     **dict.fromkeys(("renyi", "renyi_curve"), "renyi"),
@@ -56,7 +57,7 @@ def unpromised_partition(parent: Description, child: Description, relation: str)
     if child == parent and relation != "replace-one":
         return None
     above, below = _promise(parent), _promise(child)
-    if parent["kind"] == "union" and not all(each["kind"] in _POINTS for each in parent["filters"]):
+    if parent["kind"] == "union" and not all(each["kind"] in POINTS for each in parent["filters"]):
         return "no proof is known for partitions of a union unless each filter states eps and delta"
     for config, form, word in ((parent, above, "of the parent"), (child, below, "of a partition")):
         if form is None:

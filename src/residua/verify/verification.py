@@ -12,7 +12,7 @@ import base64
 import binascii
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -202,19 +202,12 @@ Mark = tuple[str | None, int | None, str]
 
 def expected_marks(given: Any) -> list[Mark]:
     """The expected heads: a hash, a receipt, budgets with their heads, or a list of these."""
-    return list(_marks(given))
-
-
-def _marks(given: Any) -> Iterator[Mark]:
     if given is None:
-        return
+        return []
     if isinstance(given, str):
-        yield None, None, given
-        return
+        return [(None, None, given)]
     if isinstance(given, list):
-        for each in given:
-            yield from _marks(each)
-        return
+        return [mark for each in given for mark in expected_marks(each)]
     # Receipts and reservations have them under this name; they are a stranger's types here.
     heads = given if isinstance(given, Mapping) else getattr(given, "budgets", None)
     if not isinstance(heads, Mapping):
@@ -222,6 +215,7 @@ def _marks(given: Any) -> Iterator[Mark]:
             "expect_head must be a hash, a receipt, a mapping of budgets to a hash or to"
             f" (seq, hash), or a list of these, got {given!r:.60}"
         )
+    found: list[Mark] = []
     for name, mark in heads.items():
         seq, hash = (None, mark) if isinstance(mark, str) else _pair(mark)
         if not isinstance(name, str) or not isinstance(hash, str):
@@ -229,7 +223,8 @@ def _marks(given: Any) -> Iterator[Mark]:
                 f"expect_head[{name!r:.60}] must be a hash or (seq, hash) of a budget,"
                 f" got {mark!r:.60}"
             )
-        yield name, seq, hash
+        found.append((name, seq, hash))
+    return found
 
 
 def _pair(mark: Any) -> tuple[int | None, Any]:
@@ -243,14 +238,14 @@ def check_heads(chains: Mapping[str, Chain], expected: list[Mark]) -> list[Probl
     """Check that heads which were given out are in the chains: nothing was cut or rewritten."""
     found: dict[Problem, None] = {}
     for name, seq, hash in expected:
-        if name is None:
-            if not any(record.hash == hash for c in chains.values() for record in c.records):
-                what = f"the head {hash[:12]}… that was given out is in no chain"
-                found[Problem(next(iter(chains), "?"), None, what)] = None
+        if name is not None:
+            wrong = _not_there(name, chains.get(name), seq, hash)
+        elif any(record.hash == hash for c in chains.values() for record in c.records):
             continue
-        wrong = _not_there(name, chains.get(name), seq, hash)
+        else:
+            wrong = f"the head {hash[:12]}… that was given out is in no chain"
         if wrong is not None:
-            found[Problem(name, seq, wrong)] = None
+            found[Problem(next(iter(chains), "?") if name is None else name, seq, wrong)] = None
     return list(found)
 
 

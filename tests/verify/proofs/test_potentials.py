@@ -189,11 +189,14 @@ def test_order_of_bounded_compositions() -> None:
         return proven
 
     two, three = (m.SelfComposed(m.Laplace(4.0), n) for n in (2, 3))
+    coins = m.SelfComposed(m.PureDp(0.3), 3)
     mixed = m.Composed((m.DiscreteLaplace(8.0, 2), m.Laplace(9.0)))
-    assert is_proven(two, three) and is_proven(m.Laplace(4.0), m.PureDp(0.3))
+    assert is_proven(m.SelfComposed(m.PureDp(0.25), 3), coins)
+    assert is_proven(m.Laplace(4.0), m.PureDp(0.3))
     assert is_proven(mixed, m.SelfComposed(m.PureDp(0.25), 2))
     assert is_proven(m.PureDp(0.13), m.SelfComposed(m.PureDp(0.05), 16))
     for one, other in ((three, two), (m.PureDp(0.3), m.Laplace(4.0)), (three, mixed),
+                       (coins, m.SelfComposed(m.PureDp(0.3), 2)),
                        (m.PureDp(0.13), m.SelfComposed(m.PureDp(0.05), 4)),
                        (m.ApproximateDp(0.01, 1e-9), three)):  # fmt: skip
         assert not is_proven(one, other)

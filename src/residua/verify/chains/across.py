@@ -32,9 +32,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     keys: dict[tuple[str, str], tuple[Any, ...]] = {}
     ledgers = {chain.records[0].body["ledger"] for chain in chains.values() if chain.records}
     partitioned = {above.name for above, _ in _parts(chains)}
-    _check_labels(chains)
-    _check_children(chains)
-    _check_roots(chains)
+    _check_shared(chains)
     check_retired(chains)
     check_ends(chains)
     for chain in chains.values():
@@ -92,35 +90,27 @@ def part_of(chain: Chain, chains: Mapping[str, Chain]) -> Part | None:
     return Part(above.first.get("filter"), tuple(beside.values()), alike)
 
 
-def _check_labels(chains: Mapping[str, Chain]) -> None:
-    seen: dict[tuple[str, str], str] = {}
-    for above, chain in _parts(chains):
-        label = canonical(chain.first["partition"])
-        other = seen.setdefault((above.name, label), chain.name)
-        if other != chain.name:
-            chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+def _check_shared(chains: Mapping[str, Chain]) -> None:
+    """Check budgets beside each other.
 
-
-def _check_children(chains: Mapping[str, Chain]) -> None:
-    """Check that the children of a budget are all quotas or all partitions."""
+    Partitions have different labels, the children of a budget are all quotas or all partitions, and
+    caps on the same data add up, so that all but the first must say that this is meant.
+    """
+    labels: dict[tuple[str, str], str] = {}
     kinds: dict[str, bool] = {}
+    roots: dict[str, str] = {}
     for chain in chains.values():
-        above = parent_of(chain, chains)
-        if above is not None:
-            divides = chain.first.get("partition") is not None
-            if kinds.setdefault(above.name, divides) != divides:
-                chain.wrong(0, f"quotas and partitions under one budget, {above.name!r}")
-
-
-def _check_roots(chains: Mapping[str, Chain]) -> None:
-    """Caps on the same data add up, and all but the first must say that this is meant."""
-    seen: dict[str, str] = {}
-    for chain in chains.values():
-        first = chain.first
-        if first.get("parent") is not None or first.get("data") is None:
-            continue
-        if first["shares_data"] is not True:
-            other = seen.setdefault(canonical(first["data"]), chain.name)
+        first, above = chain.first, parent_of(chain, chains)
+        divides = first.get("partition") is not None
+        if above is not None and divides:
+            other = labels.setdefault((above.name, canonical(first["partition"])), chain.name)
+            if other != chain.name:
+                chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+        if above is not None and kinds.setdefault(above.name, divides) != divides:
+            chain.wrong(0, f"quotas and partitions under one budget, {above.name!r}")
+        is_root = first.get("parent") is None and first.get("data") is not None
+        if is_root and first["shares_data"] is not True:
+            other = roots.setdefault(canonical(first["data"]), chain.name)
             if other != chain.name:
                 chain.wrong(0, f"a cap on the data of {other!r} that does not say so")
 

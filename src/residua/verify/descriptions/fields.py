@@ -9,6 +9,7 @@ every field is present and every real number is a float, or raises `Malformed`.
 from __future__ import annotations
 
 import math
+import sys
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -112,17 +113,17 @@ def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
             if default is not None:
                 made[name] = default
             continue
-        try:
-            if check is _mechanism:
-                made[name], reached = _read(fields[name], depth + 1)
-                deepest = max(deepest, reached)
-            elif check is _mechanisms:
-                made[name], reached = _read_all(fields[name], depth + 1)
-                deepest = max(deepest, reached)
-            else:
-                made[name] = check(fields[name])
-        except _Unfit as error:
-            raise Malformed(f"{name} of {kind} {error}, got {fields[name]!r:.60}") from None
+        given_value = fields[name]
+        if check is _mechanism:
+            made[name], reached = _read(given_value, depth + 1)
+        elif check is _mechanisms and isinstance(given_value, list) and given_value:
+            parts = [_read(part, depth + 1) for part in given_value]
+            made[name], reached = [part for part, _ in parts], max(deep for _, deep in parts)
+        else:
+            made[name], reached = check(given_value), depth
+        if made[name] is None:
+            raise Malformed(f"{name} of {kind} cannot be {given_value!r:.60}")
+        deepest = max(deepest, reached)
     if rule.whole is not None:
         wrong = rule.whole(made)
         if wrong is not None:
@@ -132,104 +133,52 @@ def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
     return made, deepest
 
 
-def _read_all(given: Any, depth: int) -> tuple[list[dict[str, Any]], int]:
-    if not isinstance(given, list) or not given:
-        raise _Unfit("must be a non-empty list")
-    made = [_read(part, depth) for part in given]
-    return [part for part, _ in made], max(reached for _, reached in made)
-
-
 # -- single fields ------------------------------------------------------------------------------
 
-
-class _Unfit(Exception):
-    """The form that a value must have."""
+# Each check returns the value in its full form, or None where the value is not fit.
 
 
-def _real(value: Any) -> float:
-    if type(value) not in (int, float):
-        raise _Unfit("must be a number")
-    try:
-        number = float(value)
-    except OverflowError:
-        raise _Unfit("must be finite") from None
-    if not math.isfinite(number):
-        raise _Unfit("must be finite")
-    return number + 0.0
-
-
-def _within(low: float, high: float) -> Check:
-    def check(value: Any) -> float:
-        number = _real(value)
-        if not low <= number <= high:
-            raise _Unfit(f"must be between {low:g} and {high:g}")
-        return number
+def _real(low: float = -math.inf, high: float = math.inf) -> Check:
+    def check(value: Any) -> float | None:
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+            return None
+        number = float(value) + 0.0
+        return number if low <= number <= high else None
 
     return check
-
-
-def _positive(value: Any) -> float:
-    number = _real(value)
-    if not number > 0.0:
-        raise _Unfit("must be positive")
-    return number
-
-
-_size = _within(0.0, math.inf)
-_share = _within(0.0, 1.0)
 
 
 def _whole(low: int, high: float) -> Check:
-    def check(value: Any) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise _Unfit(f"must be a whole number from {low} to {high}")
-        return value
-
-    return check
+    return lambda value: value if type(value) is int and low <= value <= high else None
 
 
-_count = _whole(0, LARGEST_COUNT)
+def _one_of(*values: Any) -> Check:
+    alike = [(type(value), value) for value in values]
+    return lambda value: value if (type(value), value) in alike else None
 
 
-def _flag(value: Any) -> bool:
-    if type(value) is not bool:
-        raise _Unfit("must be true or false")
-    return value
-
-
-def _one_of(*names: str) -> Check:
-    def check(value: Any) -> str:
-        if not isinstance(value, str) or value not in names:
-            raise _Unfit(f"must be one of {', '.join(names)}")
-        return value
-
-    return check
-
-
-def _label(value: Any) -> str:
-    if not is_label(value):
-        raise _Unfit("must be a line of printable text")
-    return str(value)
+def _label(value: Any) -> str | None:
+    return str(value) if is_label(value) else None
 
 
 def _list(each: Check) -> Check:
-    def check(value: Any) -> list[float]:
+    def check(value: Any) -> list[Any] | None:
         if not isinstance(value, list) or not value:
-            raise _Unfit("must be a non-empty list of numbers")
+            return None
         work(len(value))
-        return [each(item) for item in value]
+        made = [each(item) for item in value]
+        return None if None in made else made
 
     return check
 
 
-def _mechanism(value: Any) -> Any:
-    """A description in a description."""
-    raise NotImplementedError
-
-
-def _mechanisms(value: Any) -> Any:
-    """A list of them."""
-    raise NotImplementedError
+_positive = _real(math.ulp(0.0))
+_size = _real(0.0)
+_share = _real(0.0, 1.0)
+_count = _whole(0, LARGEST_COUNT)
+_flag = _one_of(False, True)
+_mechanism, _mechanisms = _one_of(), _one_of()
+"""A description in a description, and a list of them, which `_read` reads itself."""
 
 
 # -- rules that several fields obey together ----------------------------------------------------
@@ -393,12 +342,11 @@ _RULES: dict[str, _Rule] = {
     "gdp": _Rule(_needed(mu=_size) | _DECLARED),
     "zcdp": _Rule(_needed(rho=_size) | {"xi": (_size, 0.0), "delta": (_share, 0.0)} | _DECLARED),
     "rdp": _Rule(
-        _needed(orders=_list(_within(1.0 + 1e-9, 1e9)), epsilons=_list(_within(0.0, 1e6)))
-        | _DECLARED,
+        _needed(orders=_list(_real(1.0 + 1e-9, 1e9)), epsilons=_list(_real(0.0, 1e6))) | _DECLARED,
         _as_long("orders", "epsilons"),
     ),
     "from_atoms": _Rule(
-        _needed(losses=_list(_real), masses=_list(_size))
+        _needed(losses=_list(_real()), masses=_list(_size))
         | {"mass_at_infinity": (_share, 0.0)}
         | _DECLARED,
         _atoms,

@@ -31,10 +31,6 @@ from residua.verify.losses.laws import Finite, gaussian_curve
 FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
 times as far apart at first, beside the size of the smallest factor."""
-_GROWTH = 0.7
-"""Far out, points are that much of their distance from 1 times the fineness apart."""
-_CLOSE = 0.25
-"""The same at the largest loss, if there is one, where tilted laws have most of their mass."""
 _LEVEL = 1e-3
 """How much of the slack what lies beyond the last point may take."""
 LONGEST_LATTICE = 1 << 17
@@ -94,13 +90,13 @@ def _size(height: Ball | None) -> float | None:
 
 
 def _points(size: float, fine: float, end: float = math.inf) -> Callable[[int], float]:
-    """Points that lie closer together around 0 and around the end."""
+    """Points that lie closer together around 0 and around the end, where tilted laws have mass."""
     found = [0.0]
 
     def at(i: int) -> float:
         while len(found) <= i:
-            far = min(found[-1], _CLOSE + abs(end - found[-1]))
-            found.append(found[-1] + fine * max(size, _GROWTH * far))
+            far = min(found[-1], abs(end - found[-1]))
+            found.append(found[-1] + fine * max(size, far))
         return found[i]
 
     return at

@@ -19,11 +19,12 @@ from flint import arb
 
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near, written
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
-from residua.verify.descriptions.mechanisms import StepQuery, loss_of, response
+from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Loss, Unknown, together
 from residua.verify.losses.hockey_stick import curve_of
 from residua.verify.proofs.additive import log_moment, renyi, renyi_within
 from residua.verify.proofs.chords import line_in_x, prove_below
+from residua.verify.proofs.partitions import guarantee_of
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 FirstProof = Callable[[Any, Any, Tables], Proof]
@@ -91,7 +92,7 @@ def _commit(
     else:
         if after.get("to") != to or not isinstance(to, Mapping):
             return refuted("another filter goes on than was committed to")
-        budget = _guarantee_of(to)
+        budget = guarantee_of(to)
         proofs.append(prove_first(to, _inner(to, after), query.after))
     left, alpha = amount(before["left"]), written(config["alpha"])
     with bits(BITS):
@@ -99,16 +100,6 @@ def _commit(
         for back in backs:
             proofs.append(_below_potential(budget, back, ball(alpha), ball(left)))
     return all_of(proofs)
-
-
-def _guarantee_of(to: Config) -> Loss:
-    """The guarantee of a filter."""
-    kind = to.get("kind")
-    if kind in ("gdp", "gdp_residue"):
-        return Loss(variance=written(to["mu"]) ** 2)
-    if kind == "pure":
-        return response(to["eps"])
-    raise Unknown(f"no formula for what {kind} guarantees")
 
 
 def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:

@@ -167,11 +167,11 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
 # -- filters that subtract -----------------------------------------------------------------------
 
 Amounts = tuple[Fraction, ...]
+Check = Callable[[Config, Amounts, Amounts, Loss], Proof]
+"""Whether a loss costs no more than was taken, given also what is left."""
 
 
-def _subtracting(
-    whole: Callable[[Config], Amounts], check: Callable[[Config, Amounts, Loss], Proof]
-) -> Kind:
+def _subtracting(whole: Callable[[Config], Amounts], check: Check) -> Kind:
     """A filter that begins with some amounts and takes costs off them."""
     return Kind(partial(_at_most, whole), partial(_spending, whole, check))
 
@@ -187,7 +187,7 @@ def _at_most(
 
 def _spending(
     whole: Callable[[Config], Amounts],
-    check: Callable[[Config, Amounts, Loss], Proof],
+    check: Check,
     config: Config,
     before: State,
     after: State,
@@ -199,7 +199,7 @@ def _spending(
     if min(spent) < 0:
         return refuted("an amount rises")
     loss = query.loss
-    return proven("no loss") if loss.is_identity else check(config, spent, loss)
+    return proven("no loss") if loss.is_identity else check(config, spent, has, loss)
 
 
 def _written(*names: str) -> Callable[[Config], Amounts]:
@@ -210,8 +210,9 @@ def _square(config: Config) -> Amounts:
     return (written(config["mu"]) ** 2,)
 
 
-def _renyi_curve(config: Config, spent: Amounts, loss: Loss) -> Proof:
-    orders = [written(alpha) for alpha, _ in config["curve"]]
+def _renyi(config: Config, spent: Amounts, _has: Amounts, loss: Loss) -> Proof:
+    alphas = [alpha for alpha, _ in config["curve"]] if "curve" in config else [config["alpha"]]
+    orders = map(written, alphas)
     return all_of([renyi(a, s, loss) for a, s in zip(orders, spent, strict=True)])
 
 
@@ -226,7 +227,7 @@ def _approximate_zcdp_first(config: Config, state: State, _tables: Tables) -> Pr
     return zcdp_within(rho, eps, aside)
 
 
-def _approximate_zcdp(config: Config, spent: Amounts, loss: Loss) -> Proof:
+def _approximate_zcdp(config: Config, spent: Amounts, _has: Amounts, loss: Loss) -> Proof:
     kept = loss.core
     if kept is None:
         raise Unknown("mass at infinity does not split off")
@@ -242,62 +243,44 @@ def _approximate_zcdp(config: Config, spent: Amounts, loss: Loss) -> Proof:
     return all_of([zcdp(spent[0], kept), lost])
 
 
-def _gdp_residue(config: Config, before: State, after: State, query: StepQuery) -> Proof:
+def _gdp_residue(_config: Config, spent: Amounts, has: Amounts, loss: Loss) -> Proof:
     """With or without a delta beside `mu²`."""
-    slack = "delta" in config
-    had, has = amounts(before, 1 + slack), amounts(after, 1 + slack)
-    if any(new > old for old, new in zip(had, has, strict=True)):
-        return refuted("an amount rises")
-    loss = query.loss
-    if loss.is_identity:
-        return proven("no loss")
-    none = (Fraction(0),) * (not slack)
-    return approximate_gdp_residue((*had, *none), (*has, *none), loss)
+    left, deltas = (*has, Fraction(0))[:2], (*spent, Fraction(0))[:2]
+    before = tuple(a + b for a, b in zip(left, deltas, strict=True))
+    return approximate_gdp_residue(before, left, loss)
 
 
-# -- filters made of others ----------------------------------------------------------------------
-
-
-def _renyi_commit(config: Config, before: State, after: State, query: StepQuery) -> Proof:
-    return commits.step(config, before, after, query, prove_first, prove_step)
-
-
-def _union_first(config: Config, state: State, tables: Tables) -> Proof:
-    return union.first(config, state, tables, prove_first)
-
-
-def _union(config: Config, before: State, after: State, query: StepQuery) -> Proof:
-    return union.step(config, before, after, query, prove_step)
-
-
-def _auto(config: Config, before: State, after: State, query: StepQuery) -> Proof:
-    return union.auto_step(config, before, after, query, prove_first, prove_step)
+# -- all kinds -----------------------------------------------------------------------------------
 
 
 KINDS: dict[str, Kind] = {
-    "pure": _subtracting(_written("eps"), lambda _, spent, loss: pure(spent[0], loss)),
-    "basic": _subtracting(_written("eps", "delta"), lambda _, spent, loss: basic(spent, loss)),
-    "renyi": _subtracting(
-        _written("rho"), lambda config, spent, loss: renyi(written(config["alpha"]), spent[0], loss)
-    ),
+    "pure": _subtracting(_written("eps"), lambda _c, spent, _h, loss: pure(spent[0], loss)),
+    "basic": _subtracting(_written("eps", "delta"), lambda _c, spent, _h, loss: basic(spent, loss)),
+    "renyi": _subtracting(_written("rho"), _renyi),
     "renyi_curve": _subtracting(
-        lambda config: tuple(written(rho) for _, rho in config["curve"]), _renyi_curve
+        lambda config: tuple(written(rho) for _, rho in config["curve"]), _renyi
     ),
-    "zcdp": _subtracting(_written("rho"), lambda _, spent, loss: zcdp(spent[0], loss)),
+    "zcdp": _subtracting(_written("rho"), lambda _c, spent, _h, loss: zcdp(spent[0], loss)),
     "approximate_zcdp": Kind(
         _approximate_zcdp_first, partial(_spending, _written("eps", "delta"), _approximate_zcdp)
     ),
-    "gdp": _subtracting(_square, lambda _, spent, loss: gdp_residue(spent[0], Fraction(0), loss)),
-    "gdp_residue": Kind(partial(_at_most, _square), _gdp_residue),
-    "approximate_gdp_residue": Kind(
-        partial(_at_most, lambda config: (*_square(config), written(config["delta"]))), _gdp_residue
+    "gdp": _subtracting(
+        _square, lambda _c, spent, _h, loss: gdp_residue(spent[0], Fraction(0), loss)
+    ),
+    "gdp_residue": _subtracting(_square, _gdp_residue),
+    "approximate_gdp_residue": _subtracting(
+        lambda config: (*_square(config), written(config["delta"])), _gdp_residue
     ),
     "target_residue": Kind(target.first, target.step),
     "menu": Kind(potentials.first, potentials.step),
     "plan": Kind(plans.first, plans.step),
-    "renyi_commit": Kind(commits.first, _renyi_commit),
-    "union": Kind(_union_first, _union),
-    "auto": Kind(union.auto_first, _auto),
+    "renyi_commit": Kind(
+        commits.first, partial(commits.step, prove_first=prove_first, prove_step=prove_step)
+    ),
+    "union": Kind(partial(union.first, prove=prove_first), partial(union.step, prove=prove_step)),
+    "auto": Kind(
+        union.auto_first, partial(union.auto_step, prove_first=prove_first, prove=prove_step)
+    ),
     "natural": Kind(natural.natural_first, natural.natural_step),
     "additive_profile": Kind(natural.profile_first, natural.profile_step),
 }

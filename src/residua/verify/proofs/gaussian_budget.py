@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
 from itertools import accumulate, pairwise
 
 from flint import arb
@@ -22,8 +21,8 @@ from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, norm
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
-from residua.verify.losses.hockey_stick import curve, hockey_sticks, law_of
-from residua.verify.losses.laws import Finite, Law
+from residua.verify.losses.hockey_stick import hockey_sticks, law_of
+from residua.verify.losses.laws import Central, Finite, Law
 from residua.verify.proofs.chords import line_in_x, prove_below
 from residua.verify.proofs.residue import prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
@@ -71,38 +70,15 @@ def _is_single(rest: Loss) -> bool:
     return len(rest.factors) == 1 and rest.factors[0][1] == 1
 
 
-def _single_below(rest: Loss, nu2: Fraction) -> bool:
-    """Whether a single bounded query lies below `G_nu` both ways, by chords through its curve."""
-    if not _is_single(rest) or not nu2 > 0:
-        return False
-    factor = rest.factors[0][0]
-    with bits(LADDER[0]):
-        if not factor.missing().is_zero():
-            return False
-        nu = ball(nu2).sqrt()
-        for back in (False, True):
-            top = factor.top(back)
-            if top is None:
-                return False
-            height = partial(curve, factor, back=back)
-            if _chords_below(height, top, nu, arb(0)).verdict != "proven":
-                return False
-    return True
-
-
-def _chords_below(height: Callable[[Ball], Ball | None], top: Ball, nu: Ball, slack: Ball) -> Proof:
-    """Whether a curve that ends at `top` lies below that of `G_nu ⊕ R_{0,η}`, by its chords."""
-
-    def bounded(t: Ball) -> Ball:
-        found = arb(0) if t > top else height(t)
-        return arb(1) if found is None else found
+def _chords_below(law: Central, nu: Ball, slack: Ball) -> Proof:
+    """Whether a law with a density lies below `G_nu ⊕ R_{0,η}`, by chords through its curve."""
 
     def tangent(t: Ball) -> Callable[[Ball], Ball]:
         a, kept = nu / 2 - t / nu, 1 - slack
         fall = kept * t.exp() * normal(a - nu)
         return line_in_x(t, kept * normal(a) - fall + slack, -fall)
 
-    return prove_below(bounded, tangent, 0.0, max(near(top), 0.0) * (1 + 1e-9) + 1e-30)
+    return prove_below(law.curve, tangent, 0.0, near(law.e) * (1 + 1e-9))
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
@@ -118,8 +94,6 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
     if make is not None:
         return _weighed(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
-    if not eta and _single_below(rest, v - m2):
-        return proven("the curve of the loss lies below the Gaussian's that was taken")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
@@ -248,7 +222,7 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fract
             if isinstance(law, Finite):
                 proof = _vertices(law, nu, ball(1 - eta))
             else:
-                proof = _chords_below(law.curve, law.e, nu, ball(eta))
+                proof = _chords_below(law, nu, ball(eta))
         if proof.verdict != "undecided":
             break
     return proof

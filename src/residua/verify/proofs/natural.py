@@ -33,6 +33,7 @@ from typing import Any
 
 from flint import arb
 
+from residua.provable.forms import LARGEST_SIZE
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
@@ -52,7 +53,6 @@ from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 FAMILIES = ("gaussian", "pure_delta")
-_FINITE = 600.0
 
 
 def natural_first(config: Config, state: State, tables: Tables) -> Proof:
@@ -100,7 +100,7 @@ def _computed(budget: Loss, point: Point, rounds: int, plan: dict[str, Any]) -> 
     eps, delta = plan["eps"], plan["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
-    if eps > _FINITE:
+    if eps > LARGEST_SIZE:
         return proven("against adaptive analysts nothing finite is promised")
     if within(budget.times(rounds), exact(eps), exact(delta)).verdict == "proven":
         return proven(f"the budget composed with itself lies within ({eps!r}, {delta!r})")
@@ -219,7 +219,7 @@ def profile_first(config: Config, state: State, tables: Tables) -> Proof:
         return undecided("the configuration does not say which eps is promised")
     if plan["eps"] != config["target_eps"]:
         return refuted("the plan of the profile is not for the eps that is promised")
-    if plan["eps"] > _FINITE:
+    if plan["eps"] > LARGEST_SIZE:
         return proven("no finite eps is promised")
     return keeps(sizes, draws, totals, int(rounds), plan["eps"], plan["delta"])
 

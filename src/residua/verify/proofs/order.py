@@ -1,11 +1,9 @@
 """`L ⪯ M`: by inspection, by two evaluations where `M` is a point, or by comparing curves.
 
 **Curves** are compared for bounded symmetric compositions `A` and `B` without a Gaussian part. Both
-are symmetric, so `t >= 0` is enough. Where `B` has a list of outcomes: between two of its losses
-`h_B` is linear in `x` and `h_A` is convex, so `h_A - h_B` is largest at one of them, and it is
-enough to look at the losses of `B`, at 0 and far out. Otherwise on a lattice: `A` from above
-(`dominating.py`), `B` from below by rounding every loss down: `Σ p (1 - e^{t-z})_+` rises with the
-losses, composed or not. Both are linear in `x` between lattice points.
+are symmetric, so `t >= 0` is enough. `B` has a list of outcomes: between two of its losses `h_B` is
+linear in `x` and `h_A` is convex, so `h_A - h_B` is largest at one of them, and it is enough to
+look at the losses of `B` and at 0.
 
 Single queries, symmetric or not, are compared by their curves in `x`, which are convex, over cells
 (`chords.py`).
@@ -19,8 +17,7 @@ from flint import arb
 
 from residua.provable.forms import MOST_OUTCOMES
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import reserve_memory, work
-from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, Lattice, lattice_of
+from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, lattice_of
 from residua.verify.losses.factors import (
     Factor,
     Loss,
@@ -37,15 +34,12 @@ from residua.verify.losses.hockey_stick import (
     hockey_sticks,
     known_curve,
     law_of,
-    split,
 )
-from residua.verify.losses.laws import Central, Finite
+from residua.verify.losses.laws import Finite
 from residua.verify.proofs.additive import (
-    divergence,
     enough_taken,
     largest_loss,
     missing_mass,
-    renyi_within,
     zcdp_within,
 )
 from residua.verify.proofs.chords import line_in_x, prove_below
@@ -119,7 +113,7 @@ def basic(spent: tuple[Fraction, ...], loss: Loss) -> Proof:
 
 
 def _stated(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
-    """Whether stated Rényi bounds, with Gaussians, imply `(eps, delta)`-DP at some order.
+    """Whether stated zCDP bounds, with Gaussians, imply `(eps, delta)`-DP.
 
     A factor `R_{0,d}` takes `d` of delta: `d + (1-d) h <= d + h`.
     """
@@ -128,18 +122,11 @@ def _stated(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     loss = Loss(variance=loss.variance, stated=loss.stated)
     if not only or not (eps >= 0 and 0 < delta < 1):
         return undecided("no formula for the loss of a stated Rényi bound")
-    if all(box.rho is not None for box, _ in loss.stated):
-        rho = loss.variance / 2 + sum(n * (box.rho or 0) for box, n in loss.stated)
-        left = eps - sum(n * box.xi for box, n in loss.stated)
-        return zcdp_within(rho, left, delta) if left >= 0 else undecided("xi exceeds eps")
-    proof = undecided("no order is stated at which that would follow")
-    for order in sorted({alpha for box, _ in loss.stated for alpha, _ in box.curve}):
-        if order <= 1 or any(box.at(order) is None for box, _ in loss.stated):
-            continue
-        proof = renyi_within(order, divergence(loss, order).exact, eps, delta)
-        if proof.verdict == "proven":
-            break
-    return proof
+    if any(box.rho is None for box, _ in loss.stated):
+        return undecided("no formula for the loss of a stated Rényi bound")
+    rho = loss.variance / 2 + sum(n * (box.rho or 0) for box, n in loss.stated)
+    left = eps - sum(n * box.xi for box, n in loss.stated)
+    return zcdp_within(rho, left, delta) if left >= 0 else undecided("xi exceeds eps")
 
 
 def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
@@ -167,43 +154,11 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         if precision > BITS:
             return undecided("the composition is not told from (eps, delta)")
     with bits(BITS):
-        if _shifted(loss, eps, delta):
-            return proven("the composition lies within (eps, delta), small parts by their sizes")
         if any(_beside_the_largest(loss, eps, delta, fine) for fine in (None, *FINENESS[:2])):
             return proven("the composition lies within (eps, delta), small parts by laws above")
         if eps == 0 or delta <= 0:
             return undecided("the composition is not shown to lie within (eps, delta)")
         return _on_lattices(loss, eps, delta)
-
-
-def _shifted(loss: Loss, eps: Fraction, delta: Fraction) -> bool:
-    """Whether it lies within `(eps, delta)` less its smallest parts and their largest losses.
-
-    What loses at most `t` for sure adds no more than that to any loss: `h_{L+M}(e^eps)` is at most
-    `h_M(e^{eps-t})`. Mass at infinity splits off first.
-    """
-    lost, core = split(loss)
-    sizes = []
-    for factor, n in core.factors:
-        tops = factor.top(), factor.top(True)
-        if tops[0] is None or tops[1] is None or not factor.missing().is_zero():
-            return False
-        sizes.append((n * tops[0].max(tops[1]), factor, n))
-    sizes.sort(key=lambda each: near(each[0]))
-    allowed = (ball(delta) - lost) / (1 - lost)
-    taken = arb(0)
-    for place, (size, _, _) in enumerate(sizes):
-        taken += size
-        rest = Loss(loss.variance, tuple((f, n) for _, f, n in sizes[place + 1 :]))
-        left = ball(eps) - taken
-        if not left >= 0:
-            return False
-        if rest.is_identity:
-            return bool(allowed >= 0)
-        found = hockey_sticks(rest, left)
-        if found is not None and found[0] <= allowed and found[1] <= allowed:
-            return True
-    return False
 
 
 def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float | None) -> bool:
@@ -270,13 +225,13 @@ def bounded_below(loss: Loss, other: Loss) -> bool:
         if not plain or any(factor.unbounded for factor, _ in each.factors):
             return False
     with bits(BITS):
-        one, two = _listed(loss), _listed(other)
-        if two is not None and _below_at_losses(loss, one, two):
-            return True
-        if one is not None and two is not None:
+        make, left = law_of(other, MOST_OUTCOMES), curve_of(loss)
+        law = None if make is None else make()
+        if left is None or not isinstance(law, Finite):
             return False
-        # The numbers of lattice points up to the largest loss of a factor.
-        return any(_below_on_lattice(loss, other, cells) for cells in (32, 128, 512))
+        right = Steps(law)
+        heights = ((left(t), right(t)) for t in (arb(0), *law.z) if not t < 0)
+        return all(bool(a <= 0) or bool(a <= b) for a, b in heights)
 
 
 def single_below(one: Factor, two: Factor) -> bool:
@@ -301,75 +256,3 @@ def _curves_below(one: Factor, two: Factor, back: bool) -> bool:
     end = max(near(top), 0.0) * (1 + 1e-9) + 1e-30
     found = prove_below(height, lambda t: line_in_x(t, other.curve(t), other.slope(t)), 0.0, end)
     return found.verdict == "proven"
-
-
-def _listed(loss: Loss) -> Finite | None:
-    make = law_of(loss, MOST_OUTCOMES)
-    law = None if make is None else make()
-    return law if isinstance(law, Finite) else None
-
-
-def _below_at_losses(loss: Loss, one: Finite | None, two: Finite) -> bool:
-    """Whether a composition, `one` if its law is listed, lies below another at its losses."""
-    if one is not None and not (one.p_inf <= two.p_inf and one.q_inf <= two.q_inf):
-        return False
-    left, right = curve_of(loss) if one is None else Steps(one), Steps(two)
-    if left is None:
-        return False
-    heights = ((left(t), right(t)) for t in (arb(0), *two.z) if not t < 0)
-    return all(bool(a <= 0) or bool(a <= b) for a, b in heights)
-
-
-def _below_on_lattice(loss: Loss, other: Loss, cells: int) -> bool:
-    """The same for bounded compositions in general; no where the lattice would be too long."""
-    spacing = min(size for f, _ in other.factors if (size := _size(f))) / cells
-    sizes = [n * _size(f) for each in (loss, other) for f, n in each.factors]
-    if not all(sizes) or sum(sizes) > spacing * LONGEST_LATTICE / 2:
-        return False
-    above = lattice_of(loss, spacing, 0.0, LONGEST_LATTICE)
-    below: Lattice | None = None
-    for factor, n in other.factors:
-        power = _rounded_down(factor, spacing).power(n, LONGEST_LATTICE, 0.0)
-        below = power if below is None else below * power
-    assert below is not None
-    half = max(above.high, 0) + 1
-    high, low = above.excess(half, 1)[half:], below.excess(half, 1)[half:]
-    if not (above.plus.is_zero() and above.minus.is_zero()):
-        return False
-    return all(a <= b for a, b in zip(high, low, strict=True))
-
-
-def _size(factor: Factor) -> Fraction:
-    """About the largest loss, as a rational; 0 if it has none."""
-    if isinstance(factor, Response | Noise):
-        return factor.eps
-    top = factor.top()
-    return Fraction(0) if top is None else Fraction(float(top.upper()))
-
-
-def _rounded_down(factor: Factor, spacing: Fraction) -> Lattice:
-    """Masses of `P` at lattice points at or below their losses; for heights at `t >= 0` alone."""
-    law, d = factor.law(), ball(spacing)
-    masses: dict[int, Ball] = {}
-
-    def add(k: int, mass: Ball) -> None:
-        masses[k] = masses.get(k, arb(0)) + mass
-
-    if isinstance(law, Central) and isinstance(factor, Noise):
-        top, bottom = factor.eps // spacing, -factor.eps // spacing
-        add(bottom, law.atoms.p[0])
-        add(top, law.atoms.p[1])
-        work(4 * (top - bottom))
-        for k in range(bottom, top + 1):
-            start, stop = (k * d).max(-law.e), ((k + 1) * d).min(law.e)
-            add(k, 2 * law.height * ((stop / 2).exp() - (start / 2).exp()))
-    elif isinstance(law, Finite):
-        for p, z in zip(law.p, law.z, strict=True):
-            cell = (z / d).lower().floor().unique_fmpz()
-            if cell is not None:
-                add(int(cell), p)
-    first, last = min(masses, default=0), max(masses, default=0)
-    work(last - first)
-    reserve_memory(last - first)
-    listed = tuple(masses.get(k, arb(0)) for k in range(first, last + 1))
-    return Lattice(d, first, listed, arb(0), arb(0))

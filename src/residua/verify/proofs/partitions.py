@@ -13,23 +13,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residua.provable.partitions import unpromised_partition
+from residua.provable.forms import LARGEST_SIZE
+from residua.provable.partitions import POINTS, unpromised_partition
 from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
-from residua.verify.losses.factors import Infinite, Loss, Point, Stated, Unknown
+from residua.verify.losses.factors import Infinite, Loss, Stated, Unknown
 from residua.verify.losses.hockey_stick import hockey_sticks
-from residua.verify.proofs.additive import pure, renyi
+from residua.verify.proofs.additive import renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp_residue
 from residua.verify.proofs.natural import FAMILIES, pure_budget
 from residua.verify.proofs.order import basic, below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
-
-_WITH_DELTA = (
-    *("basic", "menu", "auto", "approximate_zcdp", "renyi_commit", "plan"),
-    "target_residue",
-)
 
 
 @dataclass(frozen=True)
@@ -82,9 +78,9 @@ def guarantee_of(config: Mapping[str, Any]) -> Loss:
     kind = config["kind"]
     if kind == "pure":
         return response(config["eps"])
-    if kind in _WITH_DELTA:
+    if kind in POINTS:
         return response(config["eps"], config["delta"])
-    if kind == "additive_profile" and config["target_eps"] <= 600.0:
+    if kind == "additive_profile" and config["target_eps"] <= LARGEST_SIZE:
         return response(config["target_eps"], config["target_delta"])
     if kind in ("gdp", "gdp_residue"):
         return Loss(variance=written(config["mu"]) ** 2)
@@ -109,7 +105,7 @@ def _union_delta(config: Mapping[str, Any]) -> float:
     total = Fraction(0)
     with bits(BITS):
         for each in config["filters"]:
-            if each["kind"] in ("pure", *_WITH_DELTA):
+            if each["kind"] in POINTS:
                 total += exact(each.get("delta", 0.0))
                 continue
             sides = hockey_sticks(guarantee_of(each), ball(exact(config["eps"])))
@@ -137,40 +133,21 @@ def _orders(config: Mapping[str, Any]) -> tuple[tuple[Fraction, Fraction], ...]:
 
 def _under(cap: Mapping[str, Any], loss: Loss) -> Proof:
     """Whether a loss lies below what a filter guarantees."""
-    kind = cap["kind"]
-    if below(loss, guarantee_of(cap)):
+    kind, promise = cap["kind"], guarantee_of(cap)
+    if below(loss, promise):
         return proven("below the promise")
-    if kind == "pure":
-        return pure(written(cap["eps"]), loss)
-    if kind in (*_WITH_DELTA, "additive_profile", "union"):
-        return _under_point(guarantee_of(cap).point, loss)
-    if kind in ("gdp", "gdp_residue"):
-        return gdp_residue(written(cap["mu"]) ** 2, Fraction(0), loss)
     if kind == "approximate_gdp_residue":
         whole = written(cap["mu"]) ** 2, written(cap["delta"])
         return approximate_gdp_residue(whole, (Fraction(0), Fraction(0)), loss)
-    if kind == "natural":
-        return _under_budget(guarantee_of(cap), loss)
     if kind == "zcdp":
         return zcdp(written(cap["rho"]), loss)
-    return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])
-
-
-def _under_point(point: Point | None, loss: Loss) -> Proof:
-    """Whether a loss lies within `(eps, delta)`: by sums as they are written, or by its curve."""
-    if point is None:
-        raise Unknown("no formula for what is promised")
-    sums = basic((point.written_eps, point.written_delta), loss)
-    return sums if sums.verdict == "proven" else within(loss, point.eps, point.delta)
-
-
-def _under_budget(budget: Loss, loss: Loss) -> Proof:
-    """The same for the budget of a natural filter."""
-    eps = pure_budget(budget)
-    if eps is not None:
-        return pure(eps, loss)
-    if budget.point is not None:
-        return _under_point(budget.point, loss)
-    if budget.factors:
-        raise Unknown("no formula for what lies below such a budget")
-    return gdp_residue(budget.variance, Fraction(0), loss)
+    if promise.stated:
+        return all_of([renyi(alpha, rho, loss) for alpha, rho in _orders(cap)])
+    point = promise.point
+    if point is not None:
+        # By sums as they are written, or by the curve.
+        sums = basic((point.written_eps, point.written_delta), loss)
+        return sums if sums.verdict == "proven" else within(loss, point.eps, point.delta)
+    if promise.factors:
+        raise Unknown(f"no formula for what lies below the promise of {kind}")
+    return gdp_residue(promise.variance, Fraction(0), loss)

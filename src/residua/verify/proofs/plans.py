@@ -11,10 +11,11 @@ the curves of both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from residua.provable import planned
 from residua.records import canonical
 from residua.verify.arithmetic.balls import exact
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
@@ -37,29 +38,16 @@ class _Plan(NamedTuple):
         return together([*parts, Loss(variance=variance)])
 
 
-def _leaves(description: Mapping[str, Any], copies: int) -> Iterator[tuple[Any, int]]:
-    """The parts of a query, in order."""
-    if description["kind"] == "composed":
-        for each in description["mechanisms"]:
-            yield from _leaves(each, copies)
-    elif description["kind"] == "self_composed":
-        yield from _leaves(description["mechanism"], copies * description["count"])
-    else:
-        yield description, copies
-
-
 def _plan(config: Config) -> _Plan:
     losses: dict[str, Loss] = {}
     counts: dict[str, int] = {}
     variance = Fraction(0)
-    for entry in config["plan"]:
-        query, repeat = (entry["mechanism"], entry["repeat"]) if "repeat" in entry else (entry, 1)
-        for leaf, n in _leaves(query, repeat):
-            loss, text = loss_of(leaf, None), canonical(leaf)
-            variance += n * loss.variance
-            if loss.factors or loss.stated:
-                losses[text] = loss.rest
-                counts[text] = counts.get(text, 0) + n
+    for leaf, n in planned(config):
+        loss, text = loss_of(leaf, None), canonical(leaf)
+        variance += n * loss.variance
+        if loss.factors or loss.stated:
+            losses[text] = loss.rest
+            counts[text] = counts.get(text, 0) + n
     return _Plan(list(losses.values()), list(counts.values()), variance)
 
 
