@@ -240,12 +240,21 @@ class Game:
                 self._too_many(len(found), "in any number of rounds")
         return list(found)
 
-    def add_round(self, values: Values, states: list[Hashable], rounds: int, side: Side) -> None:
-        """Value every state with one round more than before."""
+    def add_round(
+        self, values: Values, states: list[Hashable], rounds: int, side: Side, total: int = 0
+    ) -> None:
+        """Value states with so many rounds left, from values with one less.
+
+        Reports progress towards `total` states, if it is given.
+        """
         for state in states:
-            values[state, rounds] = self.value(
-                state, side, lambda move: values[move.state, rounds - 1]
+            values[state, rounds] = (
+                self.value(state, side, lambda move: values[move.state, rounds - 1])
+                if rounds > 0
+                else EXACT_IDENTITY
             )
+            if total and self.progress is not None:
+                self.progress(len(values), total)
 
     def _too_many(self, count: int, when: str) -> None:
         raise TooLargeError(
@@ -275,17 +284,8 @@ class Game:
     def values(self, layers: list[list[Hashable]], rounds: int, side: Side) -> Values:
         """The value of each state met, by the rounds that are left."""
         values: Values = {}
-        total = sum(map(len, layers))
         for depth in reversed(range(len(layers))):
-            left = rounds - depth
-            for state in layers[depth]:
-                values[state, left] = (
-                    self.value(state, side, lambda move: values[move.state, left - 1])  # noqa: B023
-                    if left > 0
-                    else EXACT_IDENTITY
-                )
-                if self.progress is not None:
-                    self.progress(len(values), total)
+            self.add_round(values, layers[depth], rounds - depth, side, sum(map(len, layers)))
         return values
 
 
