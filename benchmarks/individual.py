@@ -14,7 +14,7 @@ import numpy as np
 
 import residua as rz
 from benchmarks.harness.rows import Row, Target
-from residua.individual.cost_model import quote
+from residua.individual.cost_model import pricing_for
 
 SIZE = 1 << 20
 LOOP = 300
@@ -44,7 +44,7 @@ def row(work: str, milliseconds: float, target: Target | None = None, size: int 
 
 def kernel(repeats: int, column: str | None, mechanism: Any, loss: Any) -> float:
     """The charge alone, on budgets between nothing and the capacity."""
-    pricing = quote(rz.GdpResidueFilter(mu=1.0), column, mechanism)
+    pricing = pricing_for(rz.GdpResidueFilter(mu=1.0), column, mechanism)
     rng = np.random.default_rng(1)
     left = rng.integers(0, pricing.units.capacity, SIZE)
     losses = None if loss is None else loss(rng)

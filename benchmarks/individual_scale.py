@@ -28,7 +28,7 @@ import residua as rz
 from benchmarks.harness import pages
 from benchmarks.harness.rows import aligned
 from benchmarks.ledger_constants import processor_seconds, told
-from residua.individual.cost_model import quote
+from residua.individual.cost_model import pricing_for
 
 Line = tuple[str, ...]
 HEAD: Line = ("work", "rows", "seconds", "of CPU", "million/s", "million/CPU s", "")
@@ -72,7 +72,7 @@ def page_table(lines: list[Line]) -> str:
 
 def growth(most: int) -> list[Line]:
     """The kernel on ever more subjects: seconds grow as rows do."""
-    pricing = quote(rz.GdpResidueFilter(mu=1.0), "nu", None)
+    pricing = pricing_for(rz.GdpResidueFilter(mu=1.0), "nu", None)
     lines = []
     size = 100_000
     while size <= most:

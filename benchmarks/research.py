@@ -116,12 +116,12 @@ def renyi_commit() -> Lines:
 def _attacked(name: str) -> tuple[str, float]:
     (rule,) = (rule for rule in UNSOUND if rule.name == name)
     found = rule.attack()
-    if found.x is None or found.strategy is None:
+    if found.witness is None or found.strategy is None:
         raise AssertionError(f"{name} is caught")
-    promised = float(found.guarantee.hockey_stick(found.x))
-    reached = found.strategy.exact("below", rule.accuracy).hockey_stick(Fraction(found.x))
+    promised = float(found.guarantee.hockey_stick(found.witness))
+    reached = found.strategy.exact("below", rule.accuracy).hockey_stick(Fraction(found.witness))
     line = (
-        f"promised {promised:.5g} at eps = {math.log(found.x):.4g},"
+        f"promised {promised:.5g} at eps = {math.log(found.witness):.4g},"
         f" reached {float(reached):.5g}: {float(reached) / promised:.3f} times"
     )
     return line, float(reached) / promised

@@ -13,6 +13,7 @@ from types import ModuleType
 
 import residua
 from residua import adversary, figures, filters, interop, mechanisms, planning
+from residua.lazy_names import declared_names
 
 HEAD = """# Python
 
@@ -49,7 +50,7 @@ CLIENTS = ("AsyncClient", "Client")
 INHERITS = "\n    options:\n      inherited_members: true"
 """Their methods are those of one class."""
 PACKAGES = (adversary, figures, filters, mechanisms, planning)
-"""Packages with their own public names: `rz.adversary.view`."""
+"""Packages with their own public names: `rz.adversary.tail_mass`."""
 
 
 def reference() -> str:
@@ -58,7 +59,7 @@ def reference() -> str:
 
 
 def _sections() -> Iterator[str]:
-    every = [*residua._HOME.items(), *interop._HOME.items(), *OPACUS.items(), *INDIVIDUAL.items()]
+    every = [*_declared(residua), *_declared(interop), *OPACUS.items(), *INDIVIDUAL.items()]
     for package in PACKAGES:
         every += _named(package)
     homes = sorted(set(every), key=lambda item: (_place(item[1]), item[1], item[0]))
@@ -66,6 +67,13 @@ def _sections() -> Iterator[str]:
         yield f"## {TITLES[layer]}\n"
         for name, module in names:
             yield f"::: {module}.{name}" + (INHERITS if name in CLIENTS else "") + "\n"
+
+
+def _declared(package: ModuleType) -> Iterator[tuple[str, str]]:
+    """The names of a package that loads them when they are used, but for packages."""
+    for name, module in declared_names(str(package.__file__)).items():
+        if module != package.__name__ and name != "__version__":
+            yield name, module
 
 
 def _named(package: ModuleType) -> Iterator[tuple[str, str]]:

@@ -12,9 +12,12 @@ from residua import (
     mechanisms as mechanisms,
     planning as planning,
 )
-from residua.adversary.freeness import amplification as amplification
-from residua.adversary.attack import attack as attack, attack_filter as attack_filter
-from residua.adversary.rule import as_rule as as_rule
+from residua.adversary.attack import (
+    Attack as Attack,
+    attack as attack,
+    attack_filter as attack_filter,
+    natural_cost as natural_cost,
+)
 from residua.adversary.freeness import (
     Freeness as Freeness,
     find_violation as find_violation,
@@ -23,7 +26,6 @@ from residua.adversary.freeness import (
 from residua.adversary.natural.additive_profile import (
     AdditiveProfileFilter as AdditiveProfileFilter,
 )
-from residua.adversary.attack import NaturalCost as NaturalCost, natural_cost as natural_cost
 from residua.adversary.natural.discretise import (
     Discretisation as Discretisation,
     discretise as discretise,
@@ -33,11 +35,15 @@ from residua.adversary.natural.guarantee import (
     Guarantee as Guarantee,
     natural_guarantee as natural_guarantee,
 )
-from residua.adversary.rule import NaturalRule as NaturalRule
-from residua.adversary.rule import HistoryRule as HistoryRule, Rule as Rule
+from residua.adversary.rule import (
+    HistoryRule as HistoryRule,
+    NaturalRule as NaturalRule,
+    Rule as Rule,
+    UpdateRule as UpdateRule,
+    as_rule as as_rule,
+)
 from residua.adversary.simulate import simulate as simulate
 from residua.adversary.strategy import Strategy as Strategy
-from residua.adversary.rule import UpdateRule as UpdateRule
 from residua.adversary.worst_case import WorstCase as WorstCase, worst_case as worst_case
 from residua.bounds import Interval as Interval, Verdict as Verdict
 from residua.errors import (
@@ -71,9 +77,8 @@ from residua.errors import (
     UnsupportedError as UnsupportedError,
 )
 from residua.filters.additive.zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
-from residua.filters.additive.basic import BasicFilter as BasicFilter
+from residua.filters.additive.basic import BasicFilter as BasicFilter, PureFilter as PureFilter
 from residua.filters.additive.gdp import GdpFilter as GdpFilter
-from residua.filters.additive.basic import PureFilter as PureFilter
 from residua.filters.additive.renyi import RenyiFilter as RenyiFilter
 from residua.filters.additive.renyi import RenyiCurveFilter as RenyiCurveFilter
 from residua.filters.additive.zcdp import ZcdpFilter as ZcdpFilter

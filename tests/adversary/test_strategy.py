@@ -131,14 +131,14 @@ def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def broken() -> rz.NaturalCost:
+def broken() -> rz.Attack:
     """The first counterexample: approximate queries, approximate budget."""
     queries = [rz.approximate_dp(0.0847, 0.478), rz.approximate_dp(1.404, 0.0208)]
     return rz.natural_cost(queries, rz.approximate_dp(1.395, 0.509), 2)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_simulation_agrees_with_the_exact_value(broken: rz.NaturalCost, seed: int) -> None:
+def test_simulation_agrees_with_the_exact_value(broken: rz.Attack, seed: int) -> None:
     assert broken.strategy is not None and broken.witness is not None
     played = rz.simulate(broken.strategy, broken.witness, samples=50_000, seed=seed)
     exact = broken.worst.hockey_stick_bounds(broken.witness)
@@ -147,7 +147,7 @@ def test_simulation_agrees_with_the_exact_value(broken: rz.NaturalCost, seed: in
     assert played.refused == 0
 
 
-def test_simulation_against_the_filter_itself(broken: rz.NaturalCost) -> None:
+def test_simulation_against_the_filter_itself(broken: rz.Attack) -> None:
     assert broken.strategy is not None and broken.witness is not None
     queries = (rz.approximate_dp(0.0847, 0.478), rz.approximate_dp(1.404, 0.0208))
     natural = rz.NaturalFilter(rz.approximate_dp(1.395, 0.509), 2, queries)
@@ -160,17 +160,6 @@ def test_simulation_against_the_filter_itself(broken: rz.NaturalCost) -> None:
     assert stopped.interval.hi <= sound.guarantee.hockey_stick(broken.witness) + 0.02
 
 
-def test_small_deltas_need_few_samples() -> None:
-    """Tilted towards large losses, ten thousand runs see a delta of one in a hundred thousand."""
-    tree = sequence([rz.pure_dp(0.1)] * 12)
-    x = math.exp(1.17)
-    exact = (12 * rz.pure_dp(0.1)).hockey_stick_bounds(x)
-    assert exact.hi < 2e-5
-    played = rz.simulate(tree, x, samples=10_000, seed=3, tilt=25.0)
-    assert exact.lo in played.interval
-    assert float(played.interval.width) < 0.3 * float(exact.hi)
-
-
 def test_interval_holds_its_confidence() -> None:
     """Coins of one kind, at 90 %: the interval misses in fewer than a tenth of the trials."""
     chance = np.random.default_rng(11)
@@ -178,7 +167,7 @@ def test_interval_holds_its_confidence() -> None:
         missed = 0
         for _ in range(300):
             heads = chance.binomial(60, mean)
-            bounds = interval(np.array([0.0, 1.0]), np.array([60 - heads, heads]), 1.0, 0.1)
+            bounds = interval(np.array([0.0, 1.0]), np.array([60 - heads, heads]), 0.1)
             missed += mean not in bounds
         assert missed <= 30
 
@@ -187,6 +176,6 @@ def test_interval_is_nearly_clopper_pearson() -> None:
     from scipy.stats import beta
 
     low, high = beta.ppf(0.005, 30, 971), beta.ppf(0.995, 31, 970)
-    bounds = interval(np.array([0.0, 1.0]), np.array([970, 30]), 1.0, 0.01)
+    bounds = interval(np.array([0.0, 1.0]), np.array([970, 30]), 0.01)
     assert bounds.lo < low and bounds.hi > high
     assert float(bounds.width) < 1.3 * (high - low)

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
+from adversary.amplification import Span, find_link, kinks, regions
 from adversary.games import query
 from residua.adversary.finite import finite_atoms
-from residua.adversary.freeness import Span, find_link, kinks, regions
 from residua.pld.arithmetic.exact import ExactAtoms
 
 PAIRS = range(40)

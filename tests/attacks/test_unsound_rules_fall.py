@@ -36,14 +36,16 @@ def caught() -> dict[str, Attack]:
 def test_caught(name: str, caught: dict[str, Attack]) -> None:
     found = caught[name]
     assert found.verdict is rz.Verdict.NO
-    assert found.gap > 0.0 and found.x is not None and found.strategy is not None
-    reached = found.strategy.exact("below", RULES[name].accuracy).hockey_stick(Fraction(found.x))
-    promised = found.guarantee.hockey_stick(found.x)
-    assert float(reached) - promised >= found.gap * (1 - 1e-9), "the adversary does it"
+    assert found.violation > 0.0 and found.witness is not None and found.strategy is not None
+    reached = found.strategy.exact("below", RULES[name].accuracy).hockey_stick(
+        Fraction(found.witness)
+    )
+    promised = found.guarantee.hockey_stick(found.witness)
+    assert float(reached) - promised >= found.violation * (1 - 1e-9), "the adversary does it"
 
 
 def _ratio(found: Attack) -> float:
-    return 1.0 + found.gap / found.guarantee.hockey_stick(found.x)
+    return 1.0 + found.violation / found.guarantee.hockey_stick(found.witness)
 
 
 def test_how_bad_each_is(caught: dict[str, Attack]) -> None:
@@ -52,11 +54,13 @@ def test_how_bad_each_is(caught: dict[str, Attack]) -> None:
     assert _ratio(optimal) >= 1.2
     assert _ratio(optimal) == pytest.approx(1.229, abs=1e-3)
     assert _ratio(caught["several budgets at once"]) == pytest.approx(1.75, abs=0.02)
-    assert caught["natural, approximate queries and budget"].gap == pytest.approx(0.088, abs=5e-4)
-    assert caught["natural, pure queries in 3 rounds"].gap == pytest.approx(0.025, abs=5e-4)
-    assert caught["natural, a degenerate query"].gap == pytest.approx(0.054, abs=5e-4)
-    assert caught["natural, Gaussian budget"].gap > 0.02
-    assert caught["natural, approximate Gaussian budget"].gap > 0.02
+    assert caught["natural, approximate queries and budget"].violation == pytest.approx(
+        0.088, abs=5e-4
+    )
+    assert caught["natural, pure queries in 3 rounds"].violation == pytest.approx(0.025, abs=5e-4)
+    assert caught["natural, a degenerate query"].violation == pytest.approx(0.054, abs=5e-4)
+    assert caught["natural, Gaussian budget"].violation > 0.02
+    assert caught["natural, approximate Gaussian budget"].violation > 0.02
 
 
 def test_pure_queries_in_two_rounds_are_not_caught() -> None:
@@ -171,7 +175,7 @@ def test_stopped_components_that_stay_stopped_are_sound() -> None:
     assert isinstance(rule, RevivedUnion)
     found = rz.attack_filter(rule.union, rule.catalogue, 3, accuracy=1e-2)
     assert found.verdict is not rz.Verdict.NO and found.guarantee == promise
-    assert rz.attack(rule, promise, 2, accuracy=1e-2).gap > 0.1
+    assert rz.attack(rule, promise, 2, accuracy=1e-2).violation > 0.1
 
 
 def test_random_unions_keep_the_sum_and_revived_ones_do_not() -> None:

@@ -19,10 +19,8 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.natural_update(catalogue, rounds)    the update of the free natural filter
     rz.adversary.tail_mass, generalised_response      sizes of losses, and the PLD of a profile
     rz.adversary.largest_total, overflow              how much of a size passes, how often it occurs
-    rz.adversary.view, post_processed, failure_bound  the additive filter from randomized responses
 """
 
-from residua.adversary.natural.additive_profile import View, failure_bound, post_processed, view
 from residua.adversary.natural.discretise import (
     generalised_response,
     largest_total,
@@ -34,13 +32,9 @@ from residua.adversary.rule import natural_update
 
 __all__ = [
     "Plan",
-    "View",
-    "failure_bound",
     "generalised_response",
     "largest_total",
     "natural_update",
     "overflow",
-    "post_processed",
     "tail_mass",
-    "view",
 ]

@@ -3,9 +3,8 @@
 YES means that the promise holds, proven for this catalogue and these rounds: the upper side of the
 worst case lies below the guarantee. NO means that it is broken, proven: the lower side rises above
 it, with the adversary that does it. UNDECIDED means that the two curves are closer than the
-rounding of irrational masses; `apart` says how close.
-
-The point of the largest gap is searched in floats; the gap that is reported is proven there.
+rounding of irrational masses; `apart` says how close. The point of the largest gap is searched in
+floats; the gap that is reported is proven there.
 
 **What the natural filter over a finite catalogue costs** is the worst case of the natural rule:
 `V_k(Id)` of the operator `V_{k+1}(L') = sup {L ⊕ V_k(L' ⊕ L) : L ∈ 𝓛, L' ⊕ L ⪯ B}`. The filter is
@@ -23,26 +22,24 @@ Catalogues are finite and rational, so that survival is proven to the last digit
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from residua import checks
-from residua.adversary.finite import ACCURACY
 from residua.adversary.rule import NaturalRule, Rule, as_rounds, as_rule
 from residua.adversary.strategy import Strategy
-from residua.adversary.worst_case import LIMIT, Progress, WorstCase, worst_case
-from residua.bounds import Floats, Verdict, float_down
+from residua.adversary.worst_case import Settings, WorstCase, worst_case
+from residua.bounds import Floats, Verdict
 from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.codec import KINDS, from_dict
 from residua.filters.potential.renyi_commit import Commit
 from residua.filters.query import Query
-from residua.pld.arithmetic.exact import ExactAtoms
 from residua.pld.constructors import (
     approximate_dp,
     from_exact,
@@ -53,7 +50,6 @@ from residua.pld.constructors import (
 )
 from residua.pld.curve.reads import kinks
 from residua.pld.discretise.finite import written_out
-from residua.pld.families.atoms import atoms_from_exact
 from residua.pld.order.compare import dominated
 from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld
@@ -66,98 +62,72 @@ SEARCH_POINTS, SEARCH_STEPS = 800, 12
 fewer gaps and take longer."""
 
 
-def largest_gap(value: ExactAtoms, budget: Pld) -> Witness | None:
-    """The point where `value` rises farthest above `budget`, as searched; None if none is proven.
-
-    Against a finite budget the gap is largest at one of its kinks, else anywhere. The search is in
-    floats; the gap that is returned is proven at the float `x` that is returned. What the search
-    misses, far out in a tail, the order may still refute.
-    """
-    candidates = _search(value, budget)
-    refuted = dominated(from_exact(value), budget)
-    if refuted.verdict is Verdict.YES:
+def largest_gap(value: Pld, budget: Pld) -> Witness | None:
+    """Where `value` rises farthest above `budget`, as searched; None if it is not proven to."""
+    refuted = dominated(value, budget)
+    if refuted.proven:
         return None
-    if refuted.witness is not None:
-        candidates.append(refuted.witness.x)
-    found = [Witness(x, _proven(value, budget, x)) for x in candidates]
-    widest = max(found, key=lambda witness: witness.gap)
-    if widest.gap > 0.0:
-        return widest
-    return refuted.witness if refuted.verdict is Verdict.NO else None
+    x = _widest(value, budget)[0]
+    bounds = value.hockey_stick_bounds(x) - budget.hockey_stick_bounds(x)
+    found = [Witness(x, float(bounds.lo))] if bounds.lo > 0.0 else []
+    # What the search misses, far out in a tail, the order may still refute.
+    found += [refuted.witness] if refuted.witness is not None else []
+    return max(found, key=lambda witness: witness.gap, default=None)
 
 
-def _distance(value: ExactAtoms, budget: Pld) -> float:
-    """How far `value` rises above `budget` at most, as searched: a measure, not a bound."""
-    points = np.array(_search(value, budget))
-    return max(0.0, float(np.max(_Gap(value, budget)(np.log(points)))))
+def _widest(value: Pld, budget: Pld) -> tuple[float, float]:
+    """The point `x` where `value` rises farthest above `budget` and by how much, as searched."""
 
-
-def _search(value: ExactAtoms, budget: Pld) -> list[float]:
-    """Points `x` where the gap is largest, in floats."""
-    curve = _Gap(value, budget)
-    t = [np.zeros(1) if len(value) == 0 else atoms_from_exact(value).z]
-    # A budget with more kinks is searched as if it were smooth.
-    t.append(kinks(budget, 1 << 14))
-    # Masses at infinity show past the kinks, where a smooth budget has come down.
-    low, high = np.concatenate(t).min() - 12.0, np.concatenate(t).max() + 12.0
-    t.append(np.linspace(low, high, SEARCH_POINTS))
-    places = np.unique(np.clip(np.concatenate(t), -LARGEST_LOG, LARGEST_LOG))
-    best = int(np.argmax(curve(places)))
-    step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))
-    at = float(places[best])
-    for _ in range(SEARCH_STEPS):
-        near = np.clip(at + step * np.linspace(-1.0, 1.0, 17), -LARGEST_LOG, LARGEST_LOG)
-        at, step = float(near[int(np.argmax(curve(near)))]), step / 8.0
-    return [float(np.exp(at)), float(np.exp(places[best]))]
-
-
-class _Gap:
-    """The gap in floats at places `t = ln x`."""
-
-    def __init__(self, value: ExactAtoms, budget: Pld):
-        self.atoms = atoms_from_exact(value) if len(value) else None
-        self.at_infinity = value.p_inf / value.p_den
-        self.budget = budget
-
-    def __call__(self, t: Floats) -> Floats:
+    def gap(t: Floats) -> Floats:
         x = np.exp(t)
-        high: Floats = np.full(t.shape, self.at_infinity)
-        if self.atoms is not None:
-            high = high + self.atoms.curve_at(x)[0]
-        gap: Floats = high - np.asarray(self.budget.hockey_stick(x))
-        return gap
+        found: Floats = np.asarray(value.hockey_stick(x)) - np.asarray(budget.hockey_stick(x))
+        return found
 
-
-def _proven(value: ExactAtoms, budget: Pld, x: float) -> float:
-    top = Fraction(float(budget.hockey_stick(x)))
-    return float_down(value.hockey_stick(Fraction(x)) - top)
+    # A finite PLD with more kinks is searched as if it were smooth.
+    stops = np.concatenate([np.zeros(1), kinks(value, 1 << 17), kinks(budget, 1 << 14)])
+    # Masses at infinity show past the kinks, where a smooth budget has come down.
+    net = np.linspace(stops.min() - 12.0, stops.max() + 12.0, SEARCH_POINTS)
+    places = np.unique(np.clip(np.concatenate([stops, net]), -LARGEST_LOG, LARGEST_LOG))
+    heights = gap(places)
+    best = int(np.argmax(heights))
+    found = float(places[best]), float(heights[best])
+    step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))
+    for _ in range(SEARCH_STEPS):
+        near = found[0] + step * np.linspace(-1.0, 1.0, 17)
+        near = np.clip(near, -LARGEST_LOG, LARGEST_LOG)
+        heights = gap(near)
+        best, step = int(np.argmax(heights)), step / 8.0
+        if heights[best] > found[1]:
+            found = float(near[best]), float(heights[best])
+    return math.exp(found[0]), found[1]
 
 
 @dataclass(frozen=True)
 class Attack:
-    """Whether a promise holds against every adversary of a rule."""
+    """Whether a promise holds against every adversary of a rule, and by how much it is broken."""
 
     verdict: Verdict
-    gap: float
-    """A proven lower bound on how far the worst case exceeds the guarantee at `x`; 0.0 if none."""
-    x: float | None
+    """YES and NO are proven."""
+    violation: float
+    """A proven lower bound on how far the worst case exceeds the guarantee at the witness; 0.0 if
+    there is none."""
+    witness: float | None
+    """The point `x = e^eps` of the violation."""
     strategy: Strategy | None
-    """The adversary that attains the gap."""
+    """The adversary that attains the violation."""
     apart: float
     """How far the upper side reaches above the guarantee, as searched; 0.0 where it does not."""
     guarantee: Pld = field(repr=False)
     worst: WorstCase = field(repr=False)
 
+    @property
+    def pld(self) -> Pld:
+        """What the whole interaction is dominated by; exact where queries are rational."""
+        return self.worst.pld
+
 
 def attack(
-    rule: Rule,
-    guarantee: Pld,
-    rounds: int | None = None,
-    *,
-    accuracy: float = ACCURACY,
-    coarse: float | None = None,
-    limit: int = LIMIT,
-    progress: Progress | None = None,
+    rule: Rule, guarantee: Pld, rounds: int | None = None, **settings: Unpack[Settings]
 ) -> Attack:
     """Compare the worst case of a rule with a guarantee.
 
@@ -165,10 +135,7 @@ def attack(
         rule: what may be asked.
         guarantee: what the rule promises.
         rounds: how many queries may be asked; None means any number.
-        accuracy: that of queries which are not finite, in `eps`.
-        coarse: merges atoms after each round; see `worst_case`.
-        limit: the most states that are valued.
-        progress: called with the states valued so far and all of them.
+        settings: `accuracy`, `coarse`, `limit` and `progress`, as for `worst_case`.
 
     Returns:
         The verdict, with the worst case and, where the promise is broken, the adversary.
@@ -177,21 +144,14 @@ def attack(
         TooLargeError: there are more states than `limit`, or too many atoms.
     """
     as_pld("guarantee", guarantee)
-    worst = worst_case(
-        rule, rounds, accuracy=accuracy, coarse=coarse, limit=limit, progress=progress
-    )
-    return judge(worst, guarantee)
+    return judge(worst_case(rule, rounds, **settings), guarantee)
 
 
 def attack_filter(
     filter: Filter,
     catalogue: Sequence[Query | Commit],
     rounds: int | None = None,
-    *,
-    accuracy: float = ACCURACY,
-    coarse: float | None = None,
-    limit: int = LIMIT,
-    progress: Progress | None = None,
+    **settings: Unpack[Settings],
 ) -> Attack:
     """Attack a filter over a catalogue of queries, against its own `guarantee`.
 
@@ -199,10 +159,7 @@ def attack_filter(
         filter: any filter; its state is left alone.
         catalogue: the queries (and commits, where it takes them) that may be asked.
         rounds: how many queries may be asked; None means any number.
-        accuracy: that of queries which are not finite, in `eps`.
-        coarse: merges atoms after each round; see `worst_case`.
-        limit: the most states that are valued.
-        progress: called with the states valued so far and all of them.
+        settings: `accuracy`, `coarse`, `limit` and `progress`, as for `worst_case`.
 
     Returns:
         The verdict, with the worst case and, where the guarantee is broken, the adversary.
@@ -210,67 +167,19 @@ def attack_filter(
     Raises:
         TooLargeError: there are more states than `limit`, or too many atoms.
     """
-    return attack(
-        as_rule(filter, catalogue),
-        filter.guarantee,
-        rounds,
-        accuracy=accuracy,
-        coarse=coarse,
-        limit=limit,
-        progress=progress,
-    )
-
-
-def judge(worst: WorstCase, guarantee: Pld) -> Attack:
-    """Compare a worst case with a guarantee."""
-    if dominated(worst.above, guarantee).proven:
-        return Attack(Verdict.YES, 0.0, None, None, 0.0, guarantee, worst)
-    above, below = worst.sides
-    found = largest_gap(below, guarantee)
-    if found is None:
-        apart = _distance(above, guarantee)
-        return Attack(Verdict.UNDECIDED, 0.0, None, None, apart, guarantee, worst)
-    strategy = worst.strategy(found.x)
-    return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
-
-
-@dataclass(frozen=True)
-class NaturalCost:
-    """The real cost, and by how much it exceeds the budget."""
-
-    pld: Pld
-    """What the whole interaction is dominated by; exact where queries are rational."""
-    violation: float
-    """A proven lower bound on `h_pld(x) - h_budget(x)` at the witness; 0.0 if there is none."""
-    witness: float | None
-    """The point `x = e^eps` of the violation."""
-    strategy: Strategy | None
-    """The adversary that attains the violation."""
-    verdict: Verdict
-    """Whether the natural filter is free for this budget: YES and NO are proven."""
-    worst: WorstCase = field(repr=False)
+    return attack(as_rule(filter, catalogue), filter.guarantee, rounds, **settings)
 
 
 def natural_cost(
-    catalogue: Sequence[Query],
-    budget: Pld,
-    rounds: int,
-    *,
-    accuracy: float = ACCURACY,
-    coarse: float | None = None,
-    limit: int = LIMIT,
-    progress: Progress | None = None,
-) -> NaturalCost:
+    catalogue: Sequence[Query], budget: Pld, rounds: int, **settings: Unpack[Settings]
+) -> Attack:
     """The exact cost of the natural filter over a catalogue, its violation and its adversary.
 
     Args:
         catalogue: the queries that may be asked, in the direction they are given in.
         budget: what the filter checks.
         rounds: how many queries may be asked.
-        accuracy: that of queries which are not finite, in `eps`.
-        coarse: merges atoms after each round; see `worst_case`.
-        limit: the most states that are valued.
-        progress: called with the states valued so far and all of them.
+        settings: `accuracy`, `coarse`, `limit` and `progress`, as for `worst_case`.
 
     Returns:
         The cost; its verdict says whether the natural filter is free for this budget.
@@ -278,18 +187,19 @@ def natural_cost(
     Raises:
         TooLargeError: there are more states than `limit`, or too many atoms.
     """
-    rule = NaturalRule(catalogue, budget)
-    found = attack(
-        rule,
-        budget,
-        as_rounds(rounds),
-        accuracy=accuracy,
-        coarse=coarse,
-        limit=limit,
-        progress=progress,
-    )
-    worst = found.worst
-    return NaturalCost(worst.pld, found.gap, found.x, found.strategy, found.verdict, worst)
+    return attack(NaturalRule(catalogue, budget), budget, as_rounds(rounds), **settings)
+
+
+def judge(worst: WorstCase, guarantee: Pld) -> Attack:
+    """Compare a worst case with a guarantee."""
+    if dominated(worst.above, guarantee).proven:
+        return Attack(Verdict.YES, 0.0, None, None, 0.0, guarantee, worst)
+    found = largest_gap(worst.below, guarantee)
+    if found is None:
+        apart = max(0.0, _widest(worst.above, guarantee)[1])
+        return Attack(Verdict.UNDECIDED, 0.0, None, None, apart, guarantee, worst)
+    strategy = worst.strategy(found.x)
+    return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
 
 
 SUITE_ROUNDS = 3

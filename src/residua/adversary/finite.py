@@ -54,8 +54,8 @@ def coarsen(atoms: ExactAtoms, side: Side, share: float) -> ExactAtoms:
     if len(atoms) <= 8:  # nothing to gain
         return atoms
     if side == "above":
-        return _connect_kinks(atoms, _kept_places(len(atoms), _Chords(atoms, share)))
-    return _inner_hull(atoms, _kept_places(len(atoms) + 1, _Corners(atoms, share)))
+        return _connect_kinks(atoms, _kept_places(len(atoms), _Excess(atoms, share).chord_fits))
+    return _inner_hull(atoms, _kept_places(len(atoms) + 1, _Excess(atoms, share).corners_may_go))
 
 
 def _connect_kinks(atoms: ExactAtoms, kept: list[int]) -> ExactAtoms:
@@ -88,65 +88,47 @@ def _kept_places(count: int, fine: Callable[[int, int], bool]) -> list[int]:
     return kept
 
 
-class _Chords:
-    """Whether a chord between two kinks stays within the share of the excess."""
+class _Excess:
+    """The curve of some atoms and its excess, in floats, and what may be left out of them."""
 
     def __init__(self, atoms: ExactAtoms, share: float):
         self.share = share
-        p, q = floats(atoms.p, atoms.p_den), floats(atoms.q, atoms.q_den)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            self.x = p / q
-        p_up, q_up, p_down, q_down = _sums(atoms)
-        self.h = p_up[1:] - self.x * q_up[1:]
-        self.excess = np.where(self.x >= 1.0, self.h, self.x * q_down[:-1] - p_down[:-1])
+        # Tails at and above each atom, and what lies below it, of P and of Q.
+        self.p_up = floats(atoms.p_tails, atoms.p_den)
+        self.q_up = floats(atoms.q_tails, atoms.q_den)
+        self.p_down = floats([atoms.p_den - t for t in atoms.p_tails], atoms.p_den)
+        self.q_down = floats([atoms.q_den - t for t in atoms.q_tails], atoms.q_den)
+        with np.errstate(all="ignore"):
+            self.x = floats(atoms.p, atoms.p_den) / floats(atoms.q, atoms.q_den)
+            self.h = self.p_up[1:] - self.x * self.q_up[1:]
+            below = self.x * self.q_down[:-1] - self.p_down[:-1]
+        self.excess = np.where(self.x >= 1.0, self.h, below)
 
-    def __call__(self, a: int, b: int) -> bool:
-        inner = slice(a + 1, b)
-        x, whole = self.x, self.h if _straddles_one(self.x, a, b) else self.excess
+    def chord_fits(self, a: int, b: int) -> bool:
+        """Whether a chord between two kinks stays within the share of the excess."""
+        inner, x = slice(a + 1, b), self.x
+        # Where 1 lies between the two, the excess has another kink there.
+        whole = self.h if x[a] < 1.0 < x[b] else self.excess
         with np.errstate(all="ignore"):
             weight = (x[inner] - x[a]) / (x[b] - x[a])
             chord = whole[a] + weight * (whole[b] - whole[a])
             return bool(np.all(chord - whole[inner] <= self.share * self.excess[inner]))
 
-
-class _Corners:
-    """Whether the corners between two may go: the curve loses most where their lines meet."""
-
-    def __init__(self, atoms: ExactAtoms, share: float):
-        self.share = share
-        p, q = floats(atoms.p, atoms.p_den), floats(atoms.q, atoms.q_den)
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            self.ratios = p / q
-        self.p_up, self.q_up, self.p_down, self.q_down = _sums(atoms)
-
-    def __call__(self, a: int, b: int) -> bool:
+    def corners_may_go(self, a: int, b: int) -> bool:
+        """Whether the corners between two may go: the curve loses most where their lines meet."""
         with np.errstate(all="ignore"):
             if self.q_up[a] <= 0.5:
                 x = (self.p_up[a] - self.p_up[b]) / (self.q_up[a] - self.q_up[b])
             else:
                 x = (self.p_down[b] - self.p_down[a]) / (self.q_down[b] - self.q_down[a])
-            best = int(np.searchsorted(self.ratios, x, side="right"))
-            best = min(max(best, a), b)
-            here, left = self._excess(best, x), self._excess(a, x)
+            best = min(max(int(np.searchsorted(self.x, x, side="right")), a), b)
+            here, left = self._at_corner(best, x), self._at_corner(a, x)
             return bool(here - left <= self.share * here)
 
-    def _excess(self, corner: int, x: float) -> float:
+    def _at_corner(self, corner: int, x: float) -> float:
         if x >= 1.0:
             return float(self.p_up[corner] - x * self.q_up[corner])
         return float(x * self.q_down[corner] - self.p_down[corner])
-
-
-def _straddles_one(x: Floats, a: int, b: int) -> bool:
-    """Whether 1 lies between two kinks: the excess has another kink there."""
-    return bool(x[a] < 1.0 < x[b])
-
-
-def _sums(atoms: ExactAtoms) -> tuple[Floats, Floats, Floats, Floats]:
-    """Tails at and above each atom, and what lies below it, of `P` and of `Q`."""
-    p_up, q_up = floats(atoms.p_tails, atoms.p_den), floats(atoms.q_tails, atoms.q_den)
-    p_down = floats([atoms.p_den - t for t in atoms.p_tails], atoms.p_den)
-    q_down = floats([atoms.q_den - t for t in atoms.q_tails], atoms.q_den)
-    return p_up, q_up, p_down, q_down
 
 
 RESPONSE_BITS = 64

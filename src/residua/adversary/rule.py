@@ -159,21 +159,14 @@ class CatalogueRule(Rule):
 
 
 @dataclass(frozen=True)
-class PlanRule(Rule):
-    """Ask each query of the plan at most as often as it is in it; states are counts left."""
+class PlanRule(CatalogueRule):
+    """Ask each query at most as often as it is in the catalogue; states are counts left."""
 
-    plan: Sequence[Query]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "plan", as_queries(self.plan))
-
-    @cached_property
-    def losses(self) -> tuple[Pld, ...]:
-        return as_catalogue(self.plan)
+    catalogue: Sequence[Query]
 
     @property
     def start(self) -> tuple[int, ...]:
-        every = [loss_of(query) for query in self.plan]
+        every = [loss_of(query) for query in self.catalogue]
         return tuple(every.count(loss) for loss in self.losses)
 
     def _allowed(self, state: tuple[int, ...]) -> Iterable[tuple[Pld, Hashable]]:

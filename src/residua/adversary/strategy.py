@@ -17,6 +17,8 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from itertools import groupby
 from math import lcm
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,13 +80,18 @@ class Strategy:
         return loss_of(self.query)
 
     @property
+    def looked_at(self) -> Pld:
+        """What is looked at: finite where anything follows."""
+        return self.loss if self.seen is None else self.seen
+
+    @property
     def stops(self) -> bool:
         """Whether nothing is asked here."""
         return not self.then and self.loss.is_identity
 
     def outcomes(self, side: Side, accuracy: float = ACCURACY) -> ExactAtoms:
         """The outcomes that are looked at, as rational atoms on a side."""
-        return finite_atoms(self.loss if self.seen is None else self.seen, side, accuracy)
+        return finite_atoms(self.looked_at, side, accuracy)
 
     def pld(self) -> Pld:
         """The PLD of the whole interaction, from above; exact if all masses are rational."""
@@ -97,34 +104,26 @@ class Strategy:
         between futures, which is on neither side: total variation bounds it, `2^-64` for each
         irrational query of a path, and the testing region is moved by that much.
         """
-        known: dict[int, ExactAtoms] = {}
-        return _shift_region(self._exact(side, accuracy, known), side, self._count_rounded({}))
 
-    def _exact(self, side: Side, accuracy: float, known: dict[int, ExactAtoms]) -> ExactAtoms:
-        if id(self) in known:
-            return known[id(self)]
-        own = self.outcomes(side, accuracy)
-        if not self.then:
-            known[id(self)] = own
-            return own
-        p: list[Fraction] = []
-        q: list[Fraction] = []
-        for i, after in enumerate(self.then):
-            rest = after._exact(side, accuracy, known)
-            p += [Fraction(own.p[i] * a, own.p_den * rest.p_den) for a in rest.p]
-            q += [Fraction(own.q[i] * b, own.q_den * rest.q_den) for b in rest.q]
-        known[id(self)] = from_masses(p, q)
-        return known[id(self)]
+        @cache
+        def law(here: Strategy) -> ExactAtoms:
+            own = here.outcomes(side, accuracy)
+            if not here.then:
+                return own
+            p: list[Fraction] = []
+            q: list[Fraction] = []
+            for i, rest in enumerate(map(law, here.then)):
+                p += [Fraction(own.p[i] * a, own.p_den * rest.p_den) for a in rest.p]
+                q += [Fraction(own.q[i] * b, own.q_den * rest.q_den) for b in rest.q]
+            return from_masses(p, q)
 
-    def _count_rounded(self, known: dict[int, int]) -> int:
-        """The most irrational queries of any path that are followed by others."""
-        if not self.then:
-            return 0
-        if id(self) not in known:
-            here = irrational_factors(self.loss if self.seen is None else self.seen)
-            assert here is not None
-            known[id(self)] = here + max(after._count_rounded(known) for after in self.then)
-        return known[id(self)]
+        @cache
+        def rounded(here: Strategy) -> int:
+            """The most irrational queries of any path that are followed by others."""
+            own = irrational_factors(here.looked_at)
+            return (own or 0) + max(map(rounded, here.then)) if here.then else 0
+
+        return _shift_region(law(self), side, rounded(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The tree as plain data; a shared part is written out each time."""
@@ -151,29 +150,24 @@ class Strategy:
             lines += [f"    {line}" for line in more]
         return lines
 
-    def _shape(self, known: dict[Any, int]) -> int:
-        """A number for what is done, the same for strategies that read alike."""
-        if id(self) not in known:
-            after = tuple(strategy._shape(known) for strategy in self.then)
-            if all(strategy.stops for strategy in self.then):
-                after = ()
-            key = (describe(self.query), after)
-            known[id(self)] = known.setdefault(key, len(known))
-        return known[id(self)]
-
     def branches(self) -> tuple[Branch, ...]:
         """What follows, neighbouring losses that are followed alike taken together."""
-        if not self.then or all(after.stops for after in self.then):
+        if all(after.stops for after in self.then):
             return ()
-        own = self.outcomes("below")
-        known: dict[Any, int] = {}
-        shapes = [after._shape(known) for after in self.then]
-        found = []
-        first = 0
-        for i in range(1, len(shapes) + 1):
-            if i == len(shapes) or shapes[i] != shapes[first]:
-                found.append(Branch(_loss_at(own, first), _loss_at(own, i - 1), self.then[first]))
-                first = i
+        numbers: dict[Any, int] = {}
+
+        @cache
+        def shape(here: Strategy) -> int:
+            """A number for what is done, the same for strategies that read alike."""
+            after = () if all(one.stops for one in here.then) else tuple(map(shape, here.then))
+            return numbers.setdefault((describe(here.query), after), len(numbers))
+
+        own, place, found = self.outcomes("below"), 0, []
+        for _, alike in groupby(self.then, shape):
+            first, *others = alike
+            end = place + len(others)
+            found.append(Branch(_loss_at(own, place), _loss_at(own, end), first))
+            place = end + 1
         return tuple(found)
 
 
@@ -200,15 +194,9 @@ def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
 
     Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
     """
-    known: dict[tuple[Hashable, int, Fraction], Strategy] = {}
 
+    @cache
     def best(state: Hashable, left: int, at: Fraction) -> Strategy:
-        key = (state, left, at)
-        if key not in known:
-            known[key] = choose(state, left, at)
-        return known[key]
-
-    def choose(state: Hashable, left: int, at: Fraction) -> Strategy:
         moves = game.moves(state) if left > 0 else ()
         found, height = None, max(1 - at, Fraction(0))
         for move in moves:

@@ -26,11 +26,13 @@ limits is met.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
@@ -57,6 +59,15 @@ MOST_HISTORIES = 1 << 12
 Progress = Callable[[int, int], None]
 """Called with the states valued so far and all of them."""
 Values = dict[tuple[Hashable, int], ExactAtoms]
+
+
+class Settings(TypedDict, total=False):
+    """How finely and how far a game is valued: keywords of `worst_case`."""
+
+    accuracy: float
+    coarse: float | None
+    limit: int
+    progress: Progress | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,32 +227,6 @@ class Game:
             layers.append(list(found))
         return layers
 
-    def acyclic_order(self) -> list[Hashable] | None:
-        """Every state in an order in which none comes back, or None if one does."""
-        done: dict[Hashable, None] = {}
-        open_: set[Hashable] = set()
-        stack: list[tuple[Hashable, Iterator[Move]]] = []
-
-        def enter(state: Hashable) -> None:
-            open_.add(state)
-            if len(done) + len(open_) > self.limit:
-                self._too_many(len(done) + len(open_), "in any number of rounds")
-            stack.append((state, iter(self.moves(state))))
-
-        enter(self.rule.start)
-        while stack:
-            state, rest = stack[-1]
-            move = next(rest, None)
-            if move is None:
-                stack.pop()
-                open_.remove(state)
-                done[state] = None
-            elif move.state in open_:
-                return None
-            elif move.state not in done:
-                enter(move.state)
-        return list(done)[::-1]
-
     def reachable_states(self) -> list[Hashable]:
         """Every state that can be met."""
         found = dict.fromkeys([self.rule.start])
@@ -255,12 +240,21 @@ class Game:
                 self._too_many(len(found), "in any number of rounds")
         return list(found)
 
-    def add_round(self, values: Values, states: list[Hashable], rounds: int, side: Side) -> None:
-        """Value every state with one round more than before."""
+    def add_round(
+        self, values: Values, states: list[Hashable], rounds: int, side: Side, total: int = 0
+    ) -> None:
+        """Value states with so many rounds left, from values with one less.
+
+        Reports progress towards `total` states, if it is given.
+        """
         for state in states:
-            values[state, rounds] = self.value(
-                state, side, lambda move: values[move.state, rounds - 1]
+            values[state, rounds] = (
+                self.value(state, side, lambda move: values[move.state, rounds - 1])
+                if rounds > 0
+                else EXACT_IDENTITY
             )
+            if total and self.progress is not None:
+                self.progress(len(values), total)
 
     def _too_many(self, count: int, when: str) -> None:
         raise TooLargeError(
@@ -290,17 +284,8 @@ class Game:
     def values(self, layers: list[list[Hashable]], rounds: int, side: Side) -> Values:
         """The value of each state met, by the rounds that are left."""
         values: Values = {}
-        total = sum(map(len, layers))
         for depth in reversed(range(len(layers))):
-            left = rounds - depth
-            for state in layers[depth]:
-                values[state, left] = (
-                    self.value(state, side, lambda move: values[move.state, left - 1])  # noqa: B023
-                    if left > 0
-                    else EXACT_IDENTITY
-                )
-                if self.progress is not None:
-                    self.progress(len(values), total)
+            self.add_round(values, layers[depth], rounds - depth, side, sum(map(len, layers)))
         return values
 
 
@@ -313,13 +298,13 @@ def _solve_rounds(game: Game, rounds: int) -> WorstCase:
 
 
 def _solve_any_rounds(game: Game, tolerance: float) -> WorstCase:
-    order = game.acyclic_order()
-    if order is not None:
-        longest: dict[Hashable, int] = {}
-        for state in reversed(order):
-            longest[state] = max((1 + longest[m.state] for m in game.moves(state)), default=0)
-        return replace(_solve_rounds(game, max(longest[game.rule.start], 1)), unlimited=True)
     states = game.reachable_states()
+    with suppress(CycleError):
+        longest: dict[Hashable, int] = {}
+        following = {state: [move.state for move in game.moves(state)] for state in states}
+        for state in TopologicalSorter(following).static_order():
+            longest[state] = max((1 + longest[after] for after in following[state]), default=0)
+        return replace(_solve_rounds(game, max(longest[game.rule.start], 1)), unlimited=True)
     above: Values = {(state, 0): EXACT_IDENTITY for state in states}
     below = above if game.exact else dict(above)
     rounds = 0

@@ -15,18 +15,6 @@ Nothing here touches global state: the caller saves or shows what is drawn. Each
 when it is first used, so that a notebook's small ones load nothing else.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from residua.lazy_names import lazy_names
 
-if TYPE_CHECKING:
-    from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails
-    from residua.figures.gallery import gdp_residue_panels
-
-__all__ = ["gaussian_budgets", "gdp_residue_panels", "natural_filter_fails"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'residua.figures' has no attribute {name!r}")
-    home = "gallery" if name == "gdp_residue_panels" else "counterexamples"
-    return getattr(import_module(f"residua.figures.{home}"), name)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,14 @@ from residua.filters.costs import gaussian_variance, split, stated_gdp
 from residua.filters.query import Query, as_query, describe, relation_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.individual.pricing import (
-    EMPTY,
-    UNAFFORDABLE,
-    Fixed,
-    FixedByLevel,
-    Flags,
+    NEVER,
+    ByLevel,
+    CostTable,
     Integers,
-    Levels,
     Linear,
     Pricing,
-    ResidueTable,
+    Shared,
     Square,
-    Staircase,
-    StaircaseByLevel,
     Units,
     default_levels,
     given_levels,
@@ -153,17 +149,13 @@ def check_request(column: str | None, mechanism: Any, levels: Any) -> None:
             relation_of(mechanism, ADD_REMOVE)
 
 
-def quote(
+def pricing_for(
     filter: IndividualFilter,
     column: str | None,
     mechanism: Query | None,
     levels: Any = None,
-    used: Flags | None = None,
 ) -> Pricing:
-    """The pricing of a spend; an error where no subject could ever pay it.
-
-    `used` says which levels occur: only their tables are worked out. No charge depends on it.
-    """
+    """The pricing of a spend; an error where no subject could ever pay it."""
     check_request(column, mechanism, levels)
     if column is None:
         assert mechanism is not None
@@ -171,13 +163,13 @@ def quote(
     if column == "nu":
         return _gaussian(filter, 1.0, "a column nu")
     if column == "eps":
-        return _by_level(filter, 1.0, False, levels, used)
+        return _by_level(filter, 1.0, False, levels)
     if isinstance(mechanism, Gaussian):
         _plain_sensitivity(mechanism)
         return _gaussian(filter, mechanism.sigma, describe(mechanism))
     if isinstance(mechanism, Laplace):
         _plain_sensitivity(mechanism)
-        return _by_level(filter, mechanism.scale, True, levels, used)
+        return _by_level(filter, mechanism.scale, True, levels)
     raise ArgumentTypeError(
         "mechanism must be mechanisms.Gaussian or mechanisms.Laplace to be scaled by a column"
         f" sensitivity, got {describe(as_query(mechanism, 'mechanism'))}"
@@ -198,57 +190,31 @@ def _gaussian(filter: IndividualFilter, sigma: float, what: str) -> Pricing:
     return Square(units_of(filter), sigma, isinstance(filter, ZcdpFilter))
 
 
-def levels_of(filter: IndividualFilter, mechanism: Query | None, levels: Any) -> Levels | None:
-    """What a column `eps` or `sensitivity` is rounded up onto; None where it is not."""
-    if isinstance(filter, PureFilter) or isinstance(mechanism, Gaussian):
-        return None
-    scale = mechanism.scale if isinstance(mechanism, Laplace) else 1.0
-    if levels is None:
-        return Levels(default_levels(largest_eps(filter)), scale)
-    # Rounded as losses are, and so a sensitivity that is a level stays on it.
-    return Levels(quotient(given_levels(levels), scale), scale)
-
-
-def _by_level(
-    filter: IndividualFilter, scale: float, is_laplace: bool, given: Any, used: Flags | None
-) -> Pricing:
+def _by_level(filter: IndividualFilter, scale: float, is_laplace: bool, given: Any) -> Pricing:
     units = units_of(filter)
     if isinstance(filter, PureFilter):
         if given is not None:
             raise ArgumentError(f"levels are not needed, {filter!r} charges every eps as it is")
         return Linear(units, scale)
-    levels = levels_of(filter, Laplace(scale) if is_laplace else None, given)
-    assert levels is not None
-    wanted = np.ones(levels.values.size, dtype=np.bool_) if used is None else used
-    # Levels that fit no budget of this capacity need no prices.
-    wanted = wanted[: levels.values.size] & (levels.values <= largest_eps(filter))
-    rows = list(zip(levels.values.tolist(), wanted.tolist(), strict=True))
-    if not isinstance(filter, GdpResidueFilter):
-        costs = [
-            _fixed_cost(filter, _response(eps, is_laplace)) if on else None for eps, on in rows
-        ]
-        column = np.array(
-            [*(UNAFFORDABLE if c is None else min(c, UNAFFORDABLE) for c in costs), UNAFFORDABLE]
-        )
-        return FixedByLevel(units, levels, column.astype(np.int64))
-    tables = (_staircase(eps, is_laplace, units) if on else EMPTY for eps, on in rows)
-    return StaircaseByLevel(units, levels, tuple(tables))
+    # Rounded as losses are, and so a sensitivity that is a level stays on it.
+    built_in = given is None
+    levels = default_levels(largest_eps(filter)) if built_in else given_levels(given)
+    levels = levels if built_in else quotient(levels, scale)
+    return ByLevel(units, levels, scale, partial(level_table, filter, is_laplace))
 
 
-def _staircase(eps: float, is_laplace: bool, units: Units) -> ResidueTable:
-    if eps <= LARGEST_TABLE_EPS:
-        return response_table(eps, is_laplace, units)
-    return shared_table(_response(eps, is_laplace), units)
-
-
-def _response(eps: float, is_laplace: bool) -> Any:
-    return laplace(scale=1.0, sensitivity=eps) if is_laplace else pure_dp(eps)
-
-
-def _fixed_cost(filter: IndividualFilter, query: Query) -> int | None:
-    """What a query takes in units, whatever is left; None if no amount would do."""
+@lru_cache(maxsize=4096)
+def level_table(filter: IndividualFilter, is_laplace: bool, eps: float) -> CostTable:
+    """What a query of one level costs."""
+    if eps > largest_eps(filter):
+        return NEVER
+    if isinstance(filter, GdpResidueFilter) and eps <= LARGEST_TABLE_EPS:
+        return response_table(eps, is_laplace, units_of(filter))
+    query = laplace(scale=1.0, sensitivity=eps) if is_laplace else pure_dp(eps)
+    if isinstance(filter, GdpResidueFilter):
+        return shared_table(query, units_of(filter))
     prices = exact_costs(filter, query, ADD_REMOVE)
-    return None if isinstance(prices, str) else units_of(filter).up(prices[0])
+    return NEVER if isinstance(prices, str) else CostTable.fixed(units_of(filter).up(prices[0]))
 
 
 def _shared_pricing(filter: IndividualFilter, query: Query) -> Pricing:
@@ -257,14 +223,14 @@ def _shared_pricing(filter: IndividualFilter, query: Query) -> Pricing:
         prices = exact_costs(filter, query, ADD_REMOVE)
         if isinstance(prices, str):
             raise ArgumentError(f"mechanism must be one that some budget covers: {prices}")
-        return Fixed(units, min(units.up(prices[0]), UNAFFORDABLE))
+        return Shared(units, CostTable.fixed(units.up(prices[0])))
     stated, loss = split(query, ADD_REMOVE, stated_gdp)
     fixed = stated[0] if stated else amounts.written(0.0)
     if not loss.terms:
-        return Fixed(units, min(units.up(fixed + gaussian_variance(loss)), UNAFFORDABLE))
+        return Shared(units, CostTable.fixed(units.up(fixed + gaussian_variance(loss))))
     if stated:
         raise ArgumentError(
             "mechanism must not mix a stated Gaussian bound with other queries, got"
             f" {describe(query)}: spend them one after the other"
         )
-    return Staircase(units, shared_table(loss, units))
+    return Shared(units, shared_table(loss, units))

@@ -12,10 +12,10 @@ commitment against someone who crafts collisions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,7 +26,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.individual.cost_model import COLUMNS, capacities_in_units
 from residua.individual.header import Header
-from residua.individual.pricing import Levels
+from residua.individual.pricing import BLOCK_ROWS
 
 Words = NDArray[np.uint64]
 
@@ -35,13 +35,11 @@ COLUMN_SEEDS, ODD_FACTORS = _RANDOM[:4], _RANDOM[4:] | np.uint64(1)
 """Fixed random constants: one for each column, and one for each byte of a text."""
 SECOND_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio in 64 bits, which makes the second sum of the first."""
-BLOCK_ROWS = 1 << 15
-"""Rows that are hashed at a time."""
 LARGEST_EXACT = 2**53
 """Whole numbers up to here are floats."""
 
 
-def fingerprint(columns: list[Any]) -> tuple[int, ...]:
+def fingerprint(columns: list[Any]) -> tuple[int, int]:
     """The sums over the rows of one batch; of several batches they add up modulo `2^64`."""
     sums = [0, 0]
     for start in range(0, len(columns[0]) if columns else 0, BLOCK_ROWS):
@@ -54,13 +52,7 @@ def fingerprint(columns: list[Any]) -> tuple[int, ...]:
         second ^= second >> np.uint64(32)
         for i, rows in enumerate((state, second)):
             sums[i] = (sums[i] + int(np.add.reduce(rows))) % 2**64
-    return tuple(sums)
-
-
-def combine_fingerprints(sums: list[tuple[int, ...]]) -> str:
-    """The fingerprint of a whole table, from those of its batches."""
-    totals = [sum(part[i] for part in sums) % 2**64 for i in range(2)]
-    return "".join(f"{total:016x}" for total in totals)
+    return sums[0], sums[1]
 
 
 def _mix(x: Words) -> Words:
@@ -107,20 +99,28 @@ def _texts(column: Any) -> Words:
 CAPACITY = "capacity"
 
 
-@dataclass(frozen=True)
-class Findings:
-    """What inspecting a batch of losses shows; findings of several batches are added up."""
+class Findings(NamedTuple):
+    """What inspecting a batch of losses shows."""
 
-    rows: int
-    missing: int
-    malformed: int
+    rows: int = 0
+    missing: int = 0
+    malformed: int = 0
     """Columns of keys with texts that are not valid UTF-8."""
-    null: int
-    not_finite: int
-    negative: int
-    sums: tuple[int, ...]
-    used: tuple[int, ...]
-    """Indices of the levels that occur."""
+    null: int = 0
+    not_finite: int = 0
+    negative: int = 0
+    first_sum: int = 0
+    second_sum: int = 0
+
+    @classmethod
+    def total(cls, found: Iterable[Findings]) -> Findings:
+        """The findings of a whole table, from those of its batches."""
+        return cls(*(sum(each) for each in zip(cls(), *found, strict=True)))
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the rows, whatever their order."""
+        return "".join(f"{part % 2**64:016x}" for part in (self.first_sum, self.second_sum))
 
 
 def path_of(value: Any) -> str | None:
@@ -252,14 +252,13 @@ def _cast(name: str, column: Any, wanted: Any) -> Any:
     raise ArgumentTypeError(f"{name} must fit {wanted}, got {column.type} that does not")
 
 
-def inspect_batch(header: Header, batch: pa.RecordBatch, levels: Levels | None) -> Findings:
+def inspect_batch(header: Header, batch: pa.RecordBatch) -> Findings:
     """Count what is wrong with a batch, and take its fingerprint."""
     keys = [batch.column(name) for name in header.keys]
     missing = sum(key.null_count for key in keys)
     malformed = sum(not _is_text(key) for key in keys)
     columns: list[Any] = keys
     null = not_finite = negative = 0
-    used: tuple[int, ...] = ()
     if "loss" in batch.schema.names:
         loss = batch.column("loss")
         null = loss.null_count
@@ -270,11 +269,9 @@ def inspect_batch(header: Header, batch: pa.RecordBatch, levels: Levels | None) 
                 negative = int(np.count_nonzero(values < 0.0))
                 not_finite = int(np.count_nonzero(~(np.abs(values) < np.inf)))
             columns = [*keys, values]
-            if levels is not None and not negative and not not_finite:
-                used = tuple(np.flatnonzero(levels.used(values)).tolist())
     good = missing == 0 and null == 0
     sums = fingerprint(columns) if good else (0, 0)
-    return Findings(batch.num_rows, missing, malformed, null, not_finite, negative, sums, used)
+    return Findings(batch.num_rows, missing, malformed, null, not_finite, negative, *sums)
 
 
 def _is_text(column: Any) -> bool:
@@ -287,22 +284,18 @@ def _is_text(column: Any) -> bool:
     return True
 
 
-def check_findings(header: Header, column: str | None, found: list[Findings]) -> None:
+def check_findings(header: Header, column: str | None, found: Findings) -> None:
     """Raise if anything is wrong with losses."""
-    missing = sum(one.missing for one in found)
-    if missing:
-        raise ArgumentError(f"{' and '.join(header.keys)} must not be null, got {missing} nulls")
-    if any(one.malformed for one in found):
-        raise ArgumentTypeError(f"{' and '.join(header.keys)} must be valid UTF-8, got other bytes")
-    null = sum(one.null for one in found)
-    if null:
-        raise ArgumentError(f"{column} must not be null, got {null} nulls")
-    bad = sum(one.not_finite for one in found)
-    if bad:
-        raise ArgumentError(f"{column} must be non-negative and finite, got {bad} not finite")
-    negative = sum(one.negative for one in found)
-    if negative:
-        raise ArgumentError(f"{column} must be non-negative and finite, got {negative} below zero")
+    keys = " and ".join(header.keys)
+    if found.missing:
+        raise ArgumentError(f"{keys} must not be null, got {found.missing} nulls")
+    if found.malformed:
+        raise ArgumentTypeError(f"{keys} must be valid UTF-8, got other bytes")
+    if found.null:
+        raise ArgumentError(f"{column} must not be null, got {found.null} nulls")
+    for count, what in ((found.not_finite, "not finite"), (found.negative, "below zero")):
+        if count:
+            raise ArgumentError(f"{column} must be non-negative and finite, got {count} {what}")
 
 
 def check_no_duplicates(header: Header, duplicates: int) -> None:
@@ -331,9 +324,8 @@ def newcomers(header: Header, table: pa.Table) -> tuple[Header, pa.Table]:
     """A table of subjects as keys and `left`, in units."""
     given = _capacities(header, table)
     header, keys = normalise(header, table, None)
-    check_findings(
-        header, None, [inspect_batch(header, batch, None) for batch in keys.to_batches()]
-    )
+    found = Findings.total(inspect_batch(header, batch) for batch in keys.to_batches())
+    check_findings(header, None, found)
     left = np.full(keys.num_rows, header.units.capacity, dtype=np.int64)
     if given is not None:
         left = capacities_in_units(header.filter, given)

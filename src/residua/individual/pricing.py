@@ -36,6 +36,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -51,12 +52,8 @@ Integers = NDArray[np.int64]
 
 MOST_UNITS = 9_200_000_000_000_000_000
 """Of a capacity: a little less than the largest 64-bit integer."""
-RAISED, LOWERED = 1.0 + 2.0**-50, 1.0 - 2.0**-50
-"""Factors that cover the roundings of a product."""
-LARGEST_SQUARED, LARGEST_HALVED = 3.0331e9, 4.2895e9
-"""Whole numbers whose squares, and half of whose squares, are below 9.2e18."""
-MOST_EXACT_DIGITS, LARGEST_DECIMAL_READ = 22, 1e15
-"""`10^22` is a float, and a whole number below `10^15` has at most fifteen digits."""
+ROUNDINGS = 2.0**-50
+"""Covers the relative error of a product."""
 UNAFFORDABLE = np.iinfo(np.int64).max
 """A cost above every budget; never to be calculated with."""
 
@@ -92,8 +89,9 @@ class Units:
 
     def linear(self, values: Floats, *, up: bool = True) -> Integers:
         """Parameters that add up themselves (`eps`, `rho`) in units."""
-        # With four digits less, a decimal that is read as it is has at most fifteen.
-        read = min(self.digits - 4, MOST_EXACT_DIGITS)
+        # With four digits less, a decimal that is read as it is has at most fifteen; 10^22 is a
+        # float.
+        read = min(self.digits - 4, 22)
         spare = 10 ** (self.digits - read)
         if spare > MOST_UNITS:
             # Budgets so small that no decimal is short in their units.
@@ -101,9 +99,7 @@ class Units:
         scale = 10.0**read
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
-            decimal = (whole < min(LARGEST_DECIMAL_READ, MOST_UNITS / spare)) & (
-                whole / scale == values
-            )
+            decimal = (whole < min(1e15, MOST_UNITS / spare)) & (whole / scale == values)
             short: Integers = np.where(decimal, whole, 0.0).astype(np.int64) * spare
             if decimal.all():
                 return short
@@ -116,9 +112,9 @@ class Units:
         share = 0.5 if half else 1.0
         with np.errstate(over="ignore", invalid="ignore"):
             whole = np.rint(values * scale)
-            decimal = (whole < (LARGEST_HALVED if half else LARGEST_SQUARED)) & (
-                whole / scale == values
-            )
+            # What is squared, and halved, must stay below MOST_UNITS.
+            most = math.isqrt((2 if half else 1) * MOST_UNITS)
+            decimal = (whole < most) & (whole / scale == values)
             # Unsigned: the square of what fits after halving may be beyond 2^63.
             square = np.where(decimal, whole, 0.0).astype(np.uint64)
             square *= square
@@ -142,18 +138,16 @@ def _up(values: Floats, scale: float, factor: Floats | float = 1.0) -> Integers:
     Beyond `MOST_UNITS` it is `UNAFFORDABLE`.
     """
     with np.errstate(over="ignore"):
-        counted = np.maximum(np.ceil(values * factor * scale * RAISED), values > 0.0)
+        counted = np.maximum(np.ceil(values * factor * scale * (1.0 + ROUNDINGS)), values > 0.0)
     fits = counted < float(MOST_UNITS)
     return np.where(fits, np.where(fits, counted, 0.0).astype(np.int64), UNAFFORDABLE)
 
 
 def _down(values: Floats, scale: float) -> Integers:
     with np.errstate(over="ignore"):
-        counted = np.floor(values * scale * LOWERED)
+        counted = np.floor(values * scale * (1.0 - ROUNDINGS))
     return np.minimum(counted, float(MOST_UNITS)).astype(np.int64)
 
-
-Flags = NDArray[np.bool_]
 
 MOST_LEVELS = 1024
 """Of one spend, the built-in ones or those of the caller."""
@@ -180,23 +174,6 @@ def given_levels(value: Any) -> Floats:
     return levels
 
 
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """Levels of `loss / divisor`."""
-
-    values: Floats
-    divisor: float
-
-    def index(self, losses: Floats) -> Integers:
-        """The level at or above each loss; `len(values)` above all of them."""
-        return np.asarray(np.searchsorted(self.values, quotient(losses, self.divisor), side="left"))
-
-    def used(self, losses: Floats) -> Flags:
-        """Which levels occur, with one place more for what is above all of them."""
-        count = np.bincount(self.index(losses[losses > 0.0]), minlength=self.values.size + 1)
-        return np.asarray(count > 0)
-
-
 def quotient(loss: Floats, divisor: float) -> Floats:
     """`loss / divisor`, rounded up, but exact where both and the quotient are short decimals.
 
@@ -210,7 +187,7 @@ def quotient(loss: Floats, divisor: float) -> Floats:
     with np.errstate(over="ignore"):
         near = loss / divisor
         # Three roundings: of both as decimals, and of the division.
-        up = np.where(loss > 0.0, np.nextafter(near * (1.0 + 2.0**-50), np.inf), 0.0)
+        up = np.where(loss > 0.0, np.nextafter(near * (1.0 + ROUNDINGS), np.inf), 0.0)
         # Products of these and of the decimals below, in units of 10^-9, stay below 2^63.
         if max(p, q) > 10**6:
             return up
@@ -221,8 +198,8 @@ def quotient(loss: Floats, divisor: float) -> Floats:
 
 
 BLOCK_ROWS = 1 << 15
-"""Rows that are priced at a time: what fits the processor's cache, three times as fast as eight
-times as many."""
+"""Rows that are priced or hashed at a time: what fits the processor's cache, three times as fast as
+eight times as many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,75 +246,57 @@ class Square(Pricing):
 
 
 @dataclass(frozen=True, eq=False)
-class Fixed(Pricing):
-    """The same cost for all subjects."""
-
-    cost: int
-
-    def _after(self, left: Integers, _loss: Floats) -> Integers:
-        return np.where(left >= self.cost, left - self.cost, -1)
-
-
-@dataclass(frozen=True, eq=False)
-class ResidueTable:
+class CostTable:
     """From `budgets[i]` units on the query costs `costs[i]`; below `budgets[0]` it does not fit."""
 
     budgets: Integers
     costs: Integers
 
+    @classmethod
+    def fixed(cls, cost: int) -> CostTable:
+        """Of a query that costs the same whatever is left."""
+        return cls(*np.full((2, 1), cost, dtype=np.int64)) if cost < UNAFFORDABLE else NEVER
 
-EMPTY = ResidueTable(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    def charge(self, left: Integers) -> Integers:
+        """What is left after the query; -1 where it does not fit. Elementwise."""
+        if not self.budgets.size:
+            return np.full_like(left, -1)
+        place = np.searchsorted(self.budgets, left, side="right")
+        return np.where(place > 0, left - self.costs[np.maximum(place, 1) - 1], -1)
+
+
+NEVER = CostTable(*np.empty((2, 0), dtype=np.int64))
 """Of a query that fits no budget."""
 
 
-def look_up(table: ResidueTable, left: Integers) -> Integers:
-    """What is left after the query; -1 where it does not fit. Elementwise."""
-    place = np.searchsorted(table.budgets, left, side="right")
-    if not table.budgets.size:
-        return np.full_like(left, -1)
-    taken = table.costs[np.maximum(place, 1) - 1]
-    return np.where(place > 0, left - taken, -1)
-
-
 @dataclass(frozen=True, eq=False)
-class Staircase(Pricing):
-    """One query for all subjects under the residue filter."""
+class Shared(Pricing):
+    """One query for all subjects."""
 
-    table: ResidueTable
+    table: CostTable
 
     def _after(self, left: Integers, _loss: Floats) -> Integers:
-        return look_up(self.table, left)
+        return self.table.charge(left)
 
 
 @dataclass(frozen=True, eq=False)
-class FixedByLevel(Pricing):
-    """A cost for each level."""
+class ByLevel(Pricing):
+    """A table for each level of `loss / divisor`; a loss above all levels does not fit."""
 
-    levels: Levels
-    costs: Integers
-    """One more than there are levels; the last one is above every budget."""
-
-    def _after(self, left: Integers, loss: Floats) -> Integers:
-        cost = self.costs[self.levels.index(loss)]
-        return _subtract(left, np.where(loss > 0.0, cost, 0))
-
-
-@dataclass(frozen=True, eq=False)
-class StaircaseByLevel(Pricing):
-    """A staircase for each level; a loss above all levels does not fit."""
-
-    levels: Levels
-    tables: tuple[ResidueTable, ...]
+    levels: Floats
+    divisor: float
+    table: Callable[[float], CostTable]
+    """Of a level; asked only for levels that occur."""
 
     def _after(self, left: Integers, loss: Floats) -> Integers:
-        level = self.levels.index(loss)
+        level = np.searchsorted(self.levels, quotient(loss, self.divisor), side="left")
         # Rows of one level side by side.
         order = np.argsort(level)
-        ends = np.searchsorted(level[order], np.arange(len(self.tables) + 1))
+        ends = np.searchsorted(level[order], np.arange(self.levels.size + 1))
         after = np.full_like(left, -1)
         for place in np.flatnonzero(np.diff(ends)).tolist():
             rows = order[ends[place] : ends[place + 1]]
-            after[rows] = look_up(self.tables[place], left[rows])
+            after[rows] = self.table(float(self.levels[place])).charge(left[rows])
         return np.where(loss > 0.0, after, left)
 
 

@@ -43,7 +43,7 @@ from functools import lru_cache
 import numpy as np
 
 from residua.bounds import Floats
-from residua.individual.pricing import EMPTY, UNAFFORDABLE, Integers, ResidueTable, Units
+from residua.individual.pricing import NEVER, UNAFFORDABLE, CostTable, Integers, Units
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -139,16 +139,16 @@ LEAST_LEFT, MOST_LEFT = 1e-5, 2e4
 """What is left where steps begin and end, in multiples of `eps²`."""
 
 
-def _table(budgets: Integers, costs: Integers) -> ResidueTable:
+def _table(budgets: Integers, costs: Integers) -> CostTable:
     budgets = np.maximum.accumulate(budgets)
     costs = np.minimum.accumulate(costs)
     # Of steps at one budget the last is the cheapest.
     last = np.append(budgets[1:] > budgets[:-1], True)
-    return ResidueTable(budgets[last], costs[last])
+    return CostTable(budgets[last], costs[last])
 
 
 @lru_cache(maxsize=4096)
-def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
+def response_table(eps: float, laplace: bool, units: Units) -> CostTable:
     """For `R_eps`, or Laplace noise with `sensitivity / scale = eps`, `0 < eps <= 16`."""
     from scipy.interpolate import CubicSpline
 
@@ -156,13 +156,13 @@ def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
     square = eps * eps
     if most <= LEAST_LEFT * square:
         # Not even close: the least budget that fits is above `eps² / 10` for eps <= 16.
-        return EMPTY
+        return NEVER
     top = min(most, MOST_LEFT * square)
     coarse = np.geomspace(LEAST_LEFT * square, top, 128)
     costs = cost_of_leaving(coarse, eps, laplace)
     kept = np.isfinite(costs)
     if not kept.any():
-        return EMPTY
+        return NEVER
     coarse, costs = coarse[kept], np.minimum.accumulate(costs[kept])
     logs = -np.log(costs)
     count = max(2, math.ceil((logs[-1] - logs[0]) / STEP) + 1)
@@ -179,7 +179,7 @@ def response_table(eps: float, laplace: bool, units: Units) -> ResidueTable:
     least = units.amounts_up(np.array([_least(eps, laplace)]))
     table = _table(np.concatenate([least, budgets]), np.concatenate([least, taken]))
     within = table.budgets <= units.capacity
-    return ResidueTable(table.budgets[within], table.costs[within])
+    return CostTable(table.budgets[within], table.costs[within])
 
 
 def _least(eps: float, laplace: bool) -> float:
@@ -195,7 +195,7 @@ def _least(eps: float, laplace: bool) -> float:
 
 
 @lru_cache(maxsize=4096)
-def shared_table(loss: Pld, units: Units) -> ResidueTable:
+def shared_table(loss: Pld, units: Units) -> CostTable:
     """For any query. Randomized response and Laplace are quick, others may take minutes."""
     if loss.gaussian is None and list(loss.terms.values()) == [1]:
         (factor,) = loss.terms
@@ -207,7 +207,7 @@ def shared_table(loss: Pld, units: Units) -> ResidueTable:
     return _table_by_halving(loss, units)
 
 
-def _table_by_halving(loss: Pld, units: Units) -> ResidueTable:
+def _table_by_halving(loss: Pld, units: Units) -> CostTable:
     """Steps by halving, each from the certified cost of one budget."""
     known: dict[Fraction, float | None] = {}
 
@@ -219,7 +219,7 @@ def _table_by_halving(loss: Pld, units: Units) -> ResidueTable:
 
     most = units.capacity * units.size
     if cost(most) is None:
-        return EMPTY
+        return NEVER
     waiting = [(Fraction(0), most)]
     while waiting:
         low, high = waiting.pop()

@@ -42,7 +42,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.candidates import gaussian_budget
-from residua.planning.workload import Run, Workload, checked_budget, is_within
+from residua.planning.workload import Run, Workload, checked_budget, is_within, largest_count
 from residua.work_limit import remembered
 
 FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
@@ -307,13 +307,7 @@ def _subsampled(sigma: float, rate: float, count: int, eps: float, delta: float)
 def _steps_that_fit(sigma: float, rate: float, eps: float, delta: float) -> int:
     """How many steps are proven to fit, to within a hundredth."""
     loss = SubsampledGaussian(sigma, rate).pld()
-    low, high = 0, 1
-    while high < 1 << 40 and is_within(high * loss, eps, delta):
-        low, high = high, 2 * high
-    while high - low > max(1, low // 100):
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_within(middle * loss, eps, delta) else (low, middle)
-    return low
+    return largest_count(lambda steps: is_within(steps * loss, eps, delta), 1 << 40, 100)
 
 
 def _digits(index: int) -> float:

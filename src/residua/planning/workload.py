@@ -20,7 +20,7 @@ so `t` is found by bisection.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -194,19 +194,23 @@ def optimum(
     """
     end = most if workload.longest is None else min(most, workload.longest)
 
-    def within(count: int) -> bool:
-        return not exceeds(workload.composed(count, relation), eps, delta)
+    return largest_count(
+        lambda count: not exceeds(workload.composed(count, relation), eps, delta), end
+    )
 
+
+def largest_count(fits: Callable[[int], bool], end: int, share: int = 0) -> int:
+    """The largest count up to `end` that fits, by bisection; with `share`, to within 1/share."""
     low, high = 0, 1
-    while high < end and within(high):
+    while high < end and fits(high):
         low, high = high, 2 * high
     if high >= end:
-        if within(end):
+        if fits(end):
             return end
         high = end
-    while high - low > 1:
+    while high - low > max(1, low // share if share else 1):
         middle = (low + high) // 2
-        low, high = (middle, high) if within(middle) else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
     return low
 
 

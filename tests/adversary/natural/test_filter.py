@@ -128,10 +128,10 @@ def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fi
 
 def test_a_guarantee_of_nothing_is_called_trivial() -> None:
     natural = rz.NaturalFilter(R(1.0, 0.3), 8)
-    assert natural.proven.trivial and not natural.free
+    assert natural.guarantee.is_infinite and not natural.free
     assert natural.guarantee.delta(50.0) == 1.0
     assert "trivial (delta = 1): nothing is guaranteed" in natural.proven.reason
-    assert not rz.NaturalFilter(R(1.0, 1e-6), 3).proven.trivial
+    assert not rz.NaturalFilter(R(1.0, 1e-6), 3).guarantee.is_infinite
 
 
 def test_gaussians_fit_as_they_are_written() -> None:

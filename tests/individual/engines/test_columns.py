@@ -11,12 +11,11 @@ import pyarrow as pa
 import pytest
 
 import residua as rz
-from individual.engines import state_of
-from residua.individual.cost_model import quote
+from residua.individual.cost_model import pricing_for
 from residua.individual.engines import memory
 from residua.individual.engines.memory import Columns
 from residua.individual.header import header
-from residua.individual.losses import combine_fingerprints, fingerprint
+from residua.individual.losses import fingerprint
 
 FILTER = rz.GdpFilter(mu=1.0)
 OURS = {memory.__file__, memory.__file__}
@@ -25,7 +24,7 @@ OURS = {memory.__file__, memory.__file__}
 def held(texts: bool) -> Columns:
     types = ("string", "int64") if texts else ("int64", "int64")
     made = Columns(header(FILTER, "start", True, None).with_types(types))
-    made.spend(losses(texts, [3, 1, 5]), quote(FILTER, "nu", None))
+    made.spend(losses(texts, [3, 1, 5]), pricing_for(FILTER, "nu", None))
     return made
 
 
@@ -62,7 +61,7 @@ def stopped_at(step: int, work: Callable[[], object]) -> bool:
     "people", [[5, 9, 3, 2], [3, 1, 5], [5, 1]], ids=["newcomers", "aligned", "some"]
 )
 def test_an_interrupt_leaves_old_or_new(texts: bool, people: list[int]) -> None:
-    pricing, asked = quote(FILTER, "nu", None), losses(texts, people)
+    pricing, asked = pricing_for(FILTER, "nu", None), losses(texts, people)
     old, new = held(texts).table(), held(texts)
     new.spend(asked, pricing)
     step, interrupted = 0, True
@@ -78,25 +77,25 @@ def test_an_interrupt_leaves_old_or_new(texts: bool, people: list[int]) -> None:
     assert state.table() == new.table()
 
 
-def test_too_many_epochs_charge_no_subject(
-    make: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Beyond the limit two keys would have one code."""
-    monkeypatch.setattr(memory, "MOST_EPOCHS", 3)
-    state = make("memory", epochs=True)
-    state.spend({"subject": [1, 1, 1, 2], "epoch": [0, 1, 2, 0], "nu": [0.1] * 4}, spend_id="q")
-    before = state_of(state)
-    for number in range(2):
-        with pytest.raises(rz.TooLargeError, match="epochs must be at most 3"):
-            state.spend({"subject": [1], "epoch": [3], "nu": [0.5]}, spend_id=f"r{number}")
-    assert state_of(state) == before
+def test_pairs_of_texts_do_not_run_together() -> None:
+    """What separates two keys may be part of either."""
+    made = Columns(header(FILTER, "start", True, None).with_types(("string", "string")))
+    pairs = [("1", "2:3"), ("1:2", "3"), (":", ""), ("", ":"), ("1:1", "1"), ("é", "1")]
+    subject, epoch = map(list, zip(*pairs, strict=True))
+    asked = pa.table({"subject": subject, "epoch": epoch, "loss": [0.3] * len(pairs)})
+    pricing = pricing_for(FILTER, "nu", None)
+    assert made.spend(asked, pricing).num_rows == len(pairs)
+    made.spend(asked.take([5, 2, 0]), pricing)
+    left = made.table()["left"].to_pylist()
+    assert left[0] == left[2] == left[5] < left[1] == left[3] == left[4]
 
 
 def test_a_fingerprint_does_not_depend_on_blocks() -> None:
     count = 40_000
     texts = pa.array([f"person {i}" * (i % 3) for i in range(count)])
     floats = np.random.default_rng(1).random(count)
-    whole = combine_fingerprints([fingerprint([texts, floats])])
+    whole = fingerprint([texts, floats])
     cuts = [0, 1, 700, 32_768, 32_769, count]
     parts = [fingerprint([texts.slice(a, b - a), floats[a:b]]) for a, b in itertools.pairwise(cuts)]
-    assert combine_fingerprints(parts) == whole != combine_fingerprints(parts[:-1])
+    first, second = zip(*parts, strict=True)
+    assert (sum(first) % 2**64, sum(second) % 2**64) == whole != parts[-1]

@@ -9,7 +9,7 @@ import pytest
 import residua as rz
 from residua.filters.amounts import written
 from residua.filters.state import Left
-from residua.individual.cost_model import IndividualFilter, quote, units_of
+from residua.individual.cost_model import IndividualFilter, pricing_for, units_of
 from residua.individual.pricing import default_levels, quotient
 
 M = rz.mechanisms
@@ -32,7 +32,7 @@ def twin(filter: IndividualFilter, left: Fraction, asked: object) -> Fraction | 
 def test_never_better_than_the_filter_itself(filter: IndividualFilter, column: str) -> None:
     if isinstance(filter, rz.PureFilter) and column in ("nu", "gaussian"):
         with pytest.raises(rz.ArgumentError, match="Gaussian noise"):
-            quote(filter, "nu", None)
+            pricing_for(filter, "nu", None)
         return
     rng = np.random.default_rng(11)
     mechanism = {"gaussian": M.Gaussian(sigma=3.0), "laplace": M.Laplace(scale=3.0)}.get(column)
@@ -41,7 +41,7 @@ def test_never_better_than_the_filter_itself(filter: IndividualFilter, column: s
     levels = None
     if name != "nu" and not isinstance(filter, rz.PureFilter) and column != "gaussian":
         levels = sorted({v for v in values.tolist() if v > 0.0})
-    pricing = quote(filter, name, mechanism, levels)
+    pricing = pricing_for(filter, name, mechanism, levels)
     units = units_of(filter)
     left = rng.integers(0, units.capacity + 1, values.size)
     after = pricing.charge(left, values)
@@ -70,9 +70,9 @@ def test_never_better_than_the_filter_itself(filter: IndividualFilter, column: s
 def test_one_query_for_all(filter: IndividualFilter, asked: object) -> None:
     if isinstance(filter, rz.PureFilter) and asked == rz.gaussian(mu=0.3):
         with pytest.raises(rz.ArgumentError, match="unbounded"):
-            quote(filter, None, asked)
+            pricing_for(filter, None, asked)
         return
-    pricing = quote(filter, None, asked)
+    pricing = pricing_for(filter, None, asked)
     units = units_of(filter)
     left = np.array([units.capacity, units.capacity // 2, units.capacity // 7, 1000, 0])
     for had, has in zip(left.tolist(), pricing.charge(left, None).tolist(), strict=True):
@@ -94,7 +94,7 @@ def test_ten_times_a_tenth_is_one() -> None:
         # A third is no decimal: its ninth part is rounded up.
         (rz.GdpFilter(1.0), "sensitivity", M.Gaussian(sigma=3.0), 1.0, 8),
     ):
-        pricing = quote(filter, column, mechanism)
+        pricing = pricing_for(filter, column, mechanism)
         left = np.array([pricing.units.capacity])
         count = 0
         while (left := pricing.charge(left, np.array([loss])))[0] >= 0:
@@ -119,13 +119,13 @@ def test_nothing_wraps_around(filter: IndividualFilter) -> None:
     losses = np.array([1e-3, 0.7, 2.1, 3.0, 3.03, 4.28, 4.2871, 6.0, 9.19, 1e3, 1e300])
     column = "eps" if isinstance(filter, rz.PureFilter) else "nu"
     asked = rz.pure_dp if column == "eps" else lambda nu: rz.gaussian(mu=nu)
-    after = quote(filter, column, None).charge(left, losses)
+    after = pricing_for(filter, column, None).charge(left, losses)
     for has, loss in zip(after.tolist(), losses.tolist(), strict=True):
         exact = twin(filter, units.capacity * units.size, asked(loss)) if loss < 1e3 else None
         assert (has < 0) == (exact is None), loss
         assert exact is None or exact - 2 * units.size <= has * units.size <= exact
     if isinstance(filter, rz.GdpResidueFilter):
-        shared = quote(filter, None, rz.pure_dp(0.5)).charge(left[:1], None)[0] * units.size
+        shared = pricing_for(filter, None, rz.pure_dp(0.5)).charge(left[:1], None)[0] * units.size
         exact = twin(filter, units.capacity * units.size, rz.pure_dp(0.5))
         assert exact is not None
         took = units.capacity * units.size - exact
@@ -134,14 +134,14 @@ def test_nothing_wraps_around(filter: IndividualFilter) -> None:
 
 def test_the_smallest_budgets_and_what_is_far_too_large() -> None:
     for tiny in (1e-10, 1e-21, 1e-30):
-        charge = quote(rz.PureFilter(tiny), "eps", None).charge
+        charge = pricing_for(rz.PureFilter(tiny), "eps", None).charge
         left = np.full(4, units_of(rz.PureFilter(tiny)).capacity)
         after = charge(left, np.array([0.0, tiny / 3, 1.5 * tiny, 1.0]))
         assert after[0] == left[0] and 0 < after[1] < left[1] and (after[2:] == -1).all()
     filter = rz.GdpResidueFilter(0.01)
     left = np.array([units_of(filter).capacity])
-    assert quote(filter, None, rz.pure_dp(10.0)).charge(left, None).tolist() == [-1]
-    by_level = quote(filter, "eps", None, [0.001, 2.0, 16.0])
+    assert pricing_for(filter, None, rz.pure_dp(10.0)).charge(left, None).tolist() == [-1]
+    by_level = pricing_for(filter, "eps", None, [0.001, 2.0, 16.0])
     after = by_level.charge(np.repeat(left, 3), np.array([0.001, 1.0, 12.0]))
     assert 0 < after[0] < left[0] and (after[1:] == -1).all()
 
@@ -166,7 +166,7 @@ def test_rows_do_not_know_of_each_other() -> None:
         (rz.GdpResidueFilter(1.0), None, rz.pure_dp(0.1)),
         (rz.GdpFilter(1.0), "sensitivity", M.Laplace(scale=4.0)),
     ):
-        pricing = quote(filter, column, mechanism)
+        pricing = pricing_for(filter, column, mechanism)
         left = rng.integers(0, pricing.units.capacity, n)
         loss = None if column is None else rng.uniform(0.0, 0.6, n)
         whole = pricing.charge(left, loss)

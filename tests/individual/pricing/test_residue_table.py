@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.individual.cost_model import largest_eps, quote
-from residua.individual.pricing import Units, default_levels, look_up
+from residua.individual.cost_model import largest_eps, pricing_for
+from residua.individual.pricing import CostTable, Units, default_levels
 from residua.individual.residue_table import (
-    ResidueTable,
     cost_of_leaving,
     response_table,
     shared_table,
@@ -44,7 +43,7 @@ def test_curve_agrees_with_mpmath(eps: float) -> None:
 
 
 def check_points(
-    table: ResidueTable, units: Units, asked: rz.Pld, count: int, seed: int, spread: float = 1e-6
+    table: CostTable, units: Units, asked: rz.Pld, count: int, seed: int, spread: float = 1e-6
 ) -> None:
     """At random budgets: never less than the exact cost, and at most 1e-4 of it more."""
     rng = np.random.default_rng(seed)
@@ -53,7 +52,7 @@ def check_points(
         np.int64
     )
     for left in [*near.tolist(), *rng.integers(least, most, count).tolist(), most]:
-        after = int(look_up(table, np.array([left]))[0])
+        after = int(table.charge(np.array([left]))[0])
         exact = rz.gdp_residue_cost(left * units.size, asked)
         charged = (left - after) * units.size
         assert exact is not None and 0 <= after <= left
@@ -91,8 +90,8 @@ def test_what_does_not_fit_is_refused() -> None:
     table = response_table(0.3, False, units)
     nu = rz.gdp_parameter(rz.pure_dp(0.3))
     assert 0 <= table.budgets[0] * units.size - Fraction(nu) ** 2 < Fraction(1, 10**10)
-    assert look_up(table, np.array([table.budgets[0] - 1, 0])).tolist() == [-1, -1]
-    assert look_up(table, np.array([int(table.budgets[0])]))[0] >= 0
+    assert table.charge(np.array([table.budgets[0] - 1, 0])).tolist() == [-1, -1]
+    assert table.charge(np.array([int(table.budgets[0])]))[0] >= 0
     assert response_table(0.8, False, units).budgets.size == 0
 
 
@@ -108,7 +107,7 @@ def test_levels_round_up_and_keep_the_steps() -> None:
     """A column of eps is charged as the staircase of the level above."""
     filter = rz.GdpResidueFilter(mu=1.0)
     levels = [0.05, 0.1, 0.4]
-    pricing = quote(filter, "eps", None, levels)
+    pricing = pricing_for(filter, "eps", None, levels)
     units = pricing.units
     rng = np.random.default_rng(8)
     left = rng.integers(0, units.capacity, 4000)
@@ -117,7 +116,7 @@ def test_levels_round_up_and_keep_the_steps() -> None:
     for level in levels:
         below = max((other for other in (0.0, *levels) if other < level), default=0.0)
         rows = (eps > below) & (eps <= level)
-        shared = look_up(response_table(level, False, units), left[rows])
+        shared = response_table(level, False, units).charge(left[rows])
         # Keys are rounded by 2^11 units: at a step the costlier one may be charged.
         assert ((after[rows] <= shared) | (after[rows] == -1)).all()
         assert np.mean(after[rows] == shared) > 0.99
@@ -130,16 +129,16 @@ def test_levels_of_small_queries_lose_no_bits() -> None:
     levels = default_levels(largest_eps(filter))
     for place in (0, 60, 400, 900):
         eps = float(levels[place])
-        pricing = quote(filter, "eps", None, [0.5 * eps, eps, 1.5 * eps])
+        pricing = pricing_for(filter, "eps", None, [0.5 * eps, eps, 1.5 * eps])
         table = response_table(eps, False, pricing.units)
         least, most = int(table.budgets[0]), pricing.units.capacity
         near = least + np.unique(np.geomspace(1, most - least, 300).astype(np.int64))
         left = np.concatenate([[least - 1, least, most], near])
         after = pricing.charge(left, np.full(left.size, eps))
-        shared = look_up(table, left)
+        shared = table.charge(left)
         assert (after <= shared).all()
         # The same, or the step before it for who has just passed one: within 1e-10 of a budget.
-        earlier = look_up(table, np.maximum(left - left // 10**10 - 1, 0))
+        earlier = table.charge(np.maximum(left - left // 10**10 - 1, 0))
         rows = left > least + least // 10**9 + 1
         assert (left - after <= np.maximum(left - earlier, 0) + left // 10**10 + 1)[rows].all()
         if place <= 60:
@@ -149,7 +148,9 @@ def test_levels_of_small_queries_lose_no_bits() -> None:
 def test_unaffordable_levels() -> None:
     """Beyond what the mechanism itself allows: nobody takes part, and nothing is worked out."""
     for filter in (rz.GdpResidueFilter(mu=0.2), rz.GdpFilter(mu=0.2), rz.ZcdpFilter(rho=0.1)):
-        pricing = quote(filter, "sensitivity", rz.mechanisms.Laplace(scale=1e-9), [1e-12, 1.0])
+        pricing = pricing_for(
+            filter, "sensitivity", rz.mechanisms.Laplace(scale=1e-9), [1e-12, 1.0]
+        )
         left = np.full(3, pricing.units.capacity)
         after = pricing.charge(left, np.array([0.0, 1e-12, 0.5]))
         assert after[0] == left[0] and 0 < after[1] < left[1] and after[2] == -1

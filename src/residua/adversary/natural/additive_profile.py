@@ -7,62 +7,32 @@ delta)` filter admits, and its guarantee is the one computed for that (`guarante
 the interaction is a post-processing of randomized responses, unless sizes are drawn too often.
 Probabilities are charged from above and budgets are upper bounds. What is kept is part of the
 configuration, `target_eps` at `target_delta`, so that a ledger says what was promised.
-
-**The filter, run from randomized responses alone.** The proof behind `guarantee.py` says that what
-an analyst sees of the additive filter is a post-processing of a fixed number of randomized
-responses about one bit, unless sizes are drawn too often. `post_processed` carries that
-post-processing out. In each round
-
-1. the query `L` is cut at the points `e_1 < … < e_{n-1}` and a size `i` is drawn by its profile;
-2. the smallest unused copy of `RR_{e_j}`, `j >= i`, is taken, and flipped with a probability that
-   makes it an answer of `RR_{e_i}`; size infinity, or no copy left, is FAIL;
-3. a Markov kernel, which exists because `L` lies below its pessimistic PLD (Blackwell), turns size
-   and bit into an answer of the query.
-
-With copies without end the transcripts are distributed exactly as the filter's (`view`). With the
-plan's copies each transcript is at most as likely, under either data set, and what is missing is
-FAIL: the triangle lemma then gives `h <= h' + Pr[FAIL]`, where `h'` is a post-processing of the
-copies. Probabilities here are floats; kernels are exact to 1e-9 (`pld/lattice.py`), and each
-round adds that much for each outcome.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from fractions import Fraction
-from functools import cache
 from typing import Any, ClassVar
 
-import numpy as np
-
 from residua import checks
-from residua.adversary.natural.discretise import discretise, tail_mass
+from residua.adversary.natural.discretise import tail_mass
 from residua.adversary.natural.guarantee import (
     UNBOUNDED_EPS,
     Guarantee,
     Plan,
     best_plan,
     check_arguments,
-    failure,
     total,
 )
-from residua.adversary.rule import as_rounds
-from residua.adversary.strategy import STOP, Strategy
-from residua.bounds import LARGEST_EPS, Floats
-from residua.errors import ArgumentError
+from residua.bounds import LARGEST_EPS
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
-from residua.filters.base import Filter
-from residua.filters.query import describe
 from residua.filters.state import State
-from residua.pld.constructors import from_pair
-from residua.pld.lattice import kernel
 from residua.pld.pld import Pld
-from residua.work_limit import remembered, remembered_property
+from residua.work_limit import remembered_property
 
 
 def _round_up(eps: float) -> float:
@@ -152,215 +122,3 @@ class AdditiveProfileFilter(Additive):
     @property
     def guarantee(self) -> Pld:
         return self.proven.pld
-
-
-Transcript = tuple[int, ...]
-"""What came out in each round: the place in the query's pair of distributions."""
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """How likely each transcript is under either data set; what is missing to 1 is FAIL."""
-
-    masses: Mapping[Transcript, tuple[float, float]]
-
-    @remembered_property
-    def failure(self) -> tuple[float, float]:
-        """The probability of FAIL under either data set."""
-        sums = [math.fsum(mass[side] for mass in self.masses.values()) for side in (0, 1)]
-        return max(0.0, 1.0 - sums[0]), max(0.0, 1.0 - sums[1])
-
-    def pld(self) -> Pld:
-        """The PLD of the two distributions, with FAIL as a separate outcome; rounded."""
-        rows = np.array([*self.masses.values(), self.failure])
-        return from_pair(*(rows / rows.sum(axis=0)).T)
-
-
-def view(strategy: Strategy, filter: Filter | None = None) -> View:
-    """What an analyst sees of a filter (or of none): the adaptive composition itself.
-
-    Args:
-        strategy: what is asked, of finite symmetric queries.
-        filter: decides each query; a query that is refused ends the run. None admits everything.
-
-    Returns:
-        The probability of each transcript under either data set, in floats: not a bound.
-    """
-    masses: dict[Transcript, tuple[float, float]] = {}
-    _check_run(strategy, filter)
-    admit, start = _decisions(filter), None if filter is None else filter.initial()
-
-    def go(here: Strategy, state: State | None, seen: Transcript, p: float, q: float) -> None:
-        after = admit(here, state)
-        if after is None:
-            masses[seen] = p, q
-            return
-        first, second = _query(here).pair()
-        for i, (a, b) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
-            go(_next(here, i), after[0], (*seen, i), p * a, q * b)
-
-    go(strategy, start, (), 1.0, 1.0)
-    return View(masses)
-
-
-def post_processed(
-    strategy: Strategy, plan: Plan, rounds: int | None, filter: Filter | None = None
-) -> View:
-    """The same transcripts, simulated from randomized responses about one bit.
-
-    Args:
-        strategy: what is asked, of finite symmetric queries.
-        plan: sizes, and how many copies of each there are; `AdditiveProfileFilter(...).plan`.
-        rounds: the most queries there are, which the copies depend on. None: copies never end,
-            those that tell the bit itself (size infinity) included.
-        filter: as for `view`.
-
-    Returns:
-        The law of the simulation, in floats; what is missing from 1 is FAIL, where copies ran out.
-    """
-    checks.instance("plan", plan, Plan, "a Plan")
-    if rounds is not None:
-        rounds = as_rounds(rounds)
-    found: dict[Transcript, list[float]] = {}
-    none = tuple(0 for _ in plan.points)
-    copies = none if rounds is None else plan.copies(rounds)
-    sizes = (*plan.points, math.inf)
-    _check_run(strategy, filter)
-    admit, start = _decisions(filter), None if filter is None else filter.initial()
-
-    def go(
-        here: Strategy, state: State | None, seen: Transcript, used: tuple[int, ...], w: Floats
-    ) -> None:
-        after = admit(here, state)
-        if after is None:
-            so_far = found.setdefault(seen, [0.0, 0.0])
-            so_far[0] += float(w[0])
-            so_far[1] += float(w[1])
-            return
-        step = _step(_query(here), plan.points)
-        following: dict[tuple[int, tuple[int, ...]], Floats] = {}
-        for size, share in enumerate(step.profile):
-            taken = size if rounds is None else _smallest(used, copies, size)
-            if not share or taken is None:
-                continue
-            spent = none if rounds is None else _plus(used, taken)
-            own, flipped = _response(sizes[taken]), _flip(sizes[taken], sizes[size])
-            heads = own * (1.0 - flipped) + (1.0 - own) * flipped
-            for bit, odds in enumerate(np.array([[heads, 1.0 - heads], [1.0 - heads, heads]])):
-                if not odds.any():
-                    continue
-                for i, chance in enumerate(step.answers[size, bit].tolist()):
-                    if chance > 0.0:
-                        key = (i, spent)
-                        following[key] = following.get(key, 0.0) + w * share * odds * chance
-        for (i, spent), weight in following.items():
-            go(_next(here, i), after[0], (*seen, i), spent, weight)
-
-    go(strategy, start, (), none, np.ones(2))
-    return View({seen: (sides[0], sides[1]) for seen, sides in found.items()})
-
-
-def failure_bound(plan: Plan, eps: float, delta: float, rounds: int) -> float:
-    """The probability of FAIL that the guarantee charges.
-
-    Args:
-        plan: sizes, and how many copies of each there are; `AdditiveProfileFilter(...).plan`.
-        eps: that of the promise which the natural filter checks, positive.
-        delta: that of the same promise, positive.
-        rounds: the most queries there are.
-
-    Returns:
-        An upper bound of the probability that `post_processed` runs out of copies, for any analyst.
-    """
-    checks.instance("plan", plan, Plan, "a Plan")
-    eps, delta, rounds, _ = check_arguments(eps, delta, rounds, 1.0)
-    return failure(plan, eps, delta, rounds)
-
-
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """A query cut by size: the chance of each size (infinity last), and the kernel's rows."""
-
-    profile: Floats
-    answers: Mapping[tuple[int, int], Floats]
-    """By size and bit: the chances of the query's outcomes."""
-
-
-@remembered(maxsize=256)
-def _step(query: Pld, points: tuple[float, ...]) -> _Step:
-    cut = discretise(query, points)
-    p, q = cut.pessimistic.pair()
-    rows = kernel(query, cut.pessimistic)
-    answers: dict[tuple[int, int], Floats] = {}
-    for row, a, b in zip(rows, p.tolist(), q.tolist(), strict=True):
-        if a == 0.0 or b == 0.0:
-            size = len(points)
-        else:
-            size = int(np.argmin(np.abs(np.array(points) - abs(math.log(a / b)))))
-        answers[size, int(b > a)] = row
-    profile = np.array(cut.profile)
-    return _Step(profile / profile.sum(), answers)
-
-
-def _response(e: float) -> float:
-    """The chance that `RR_e` tells the truth."""
-    return 1.0 / (1.0 + math.exp(-e))
-
-
-def _flip(have: float, want: float) -> float:
-    """The chance of a flip that turns an answer of `RR_have` into one of the smaller `RR_want`."""
-    return (_response(have) - _response(want)) / (2.0 * _response(have) - 1.0)
-
-
-def _smallest(used: Sequence[int], copies: Sequence[int], size: int) -> int | None:
-    return next((j for j in range(size, len(copies)) if used[j] < copies[j]), None)
-
-
-def _plus(used: tuple[int, ...], taken: int) -> tuple[int, ...]:
-    return (*used[:taken], used[taken] + 1, *used[taken + 1 :])
-
-
-def _query(strategy: Strategy) -> Pld:
-    return strategy.loss if strategy.seen is None else strategy.seen
-
-
-def _next(strategy: Strategy, outcome: int) -> Strategy:
-    """What follows an outcome; after an infinite loss nothing does."""
-    return strategy.then[outcome] if outcome < len(strategy.then) else STOP
-
-
-Admit = Callable[[Strategy, State | None], tuple[State | None] | None]
-"""The state after what is asked was admitted, in a tuple; None where nothing is, or refused."""
-
-
-def _decisions(filter: Filter | None) -> Admit:
-    """What a filter decides, each decision made once."""
-
-    @cache
-    def admit(here: Strategy, state: State | None) -> tuple[State | None] | None:
-        if here.stops:
-            return None
-        if filter is None or state is None:
-            return (None,)
-        decision = filter.decide(state, here.query)
-        return (decision.state,) if decision.admitted else None
-
-    return admit
-
-
-def _check_run(strategy: Any, filter: Any) -> None:
-    checks.instance("strategy", strategy, Strategy, "a Strategy")
-    if filter is not None:
-        checks.instance("filter", filter, Filter, "a Filter")
-    for here in _all(strategy, set()):
-        loss = _query(here)
-        if not loss.is_finite or not loss.is_symmetric:
-            raise ArgumentError(f"strategy must ask finite symmetric queries, got {describe(loss)}")
-
-
-def _all(strategy: Strategy, known: set[int]) -> Iterator[Strategy]:
-    if id(strategy) not in known:
-        known.add(id(strategy))
-        yield strategy
-        for after in strategy.then:
-            yield from _all(after, known)

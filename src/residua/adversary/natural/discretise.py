@@ -10,22 +10,11 @@ For `x = e^t >= 1` the mass `Pr[|Z| >= t]` is `h(x) + (1+x) |h'(x-)|`, and a con
 lies between those of chords to either side. Where a mass is known as an interval, the pessimistic
 PLD takes the upper end of every tail and the optimistic one the lower.
 
-**How much of each size** a natural filter can let through, and how often it then occurs. Queries
-are symmetric and at most `k`. Cut losses by size at `0 = e_0 < e_1 < … < e_n = ∞`; a query has
-probability `p_i` of a loss with `e_{i-1} <= |Z| < e_i`. Two bounds for one bucket:
-
-**Total probability** (`largest_total`). If everything admitted composes to `(eps, delta)`-DP, so
-does what is left of it when every loss in the bucket is replaced by `RR_e`, `e = e_{i-1}`, and
-all others by nothing (rounding down, then data processing). The number `m <= k` of losses in the
-bucket is a sum of independent indicators with mean the total `s` of the `p_i`, so with `H(m)` the
-curve of `m` of them at `e^eps`, `E H(m) <= delta`. Jensen's inequality for the greatest convex
-minorant of `H`, and `Pr[m >= 1] >= 1 - e^-s`, each bound `s`.
-
-**Number of draws** (`overflow`). The analyst chooses the `p_i` adaptively, but their total stays
-below `s`. For `w > 0` let `U_n(s) = (1+w)^{-(n-1)} e^{sw} / (e w)`. Then `U_1(s) >= min(1, s)`,
-which bounds one draw (Markov), and `p U_{n-1}(s-p) + (1-p) U_n(s-p) = U_n(s) e^{-pw} (1 + pw) <=
-U_n(s)`: by induction no strategy makes `n` draws with more probability than `U_n(s)`, whatever
-`w`.
+**How much of each size** a natural filter can let through in `k` rounds (`largest_total`), and how
+often it then occurs whatever the analyst does (`overflow`): steps 1 and 2 of
+`docs/proofs/natural-guarantee.md`. With `H(m)` the curve of `m` copies of `RR_e` at `e^eps`,
+Jensen's inequality for the greatest convex minorant of `H`, and `Pr[m >= 1] >= 1 - e^-s`, each
+bound the total `s`; `U_n(s) = (1+w)^{-(n-1)} e^{sw} / (e w)`, for any `w > 0`, bounds `n` draws.
 """
 
 from __future__ import annotations

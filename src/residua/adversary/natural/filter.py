@@ -91,11 +91,6 @@ class Proven(NamedTuple):
     computed: Guarantee | None = None
     """The guarantee for any queries, in a number of rounds."""
 
-    @property
-    def trivial(self) -> bool:
-        """Whether nothing is guaranteed: delta is 1 whatever eps."""
-        return self.guarantee.is_infinite
-
 
 @dataclass(frozen=True)
 class NaturalFilter(Filter):

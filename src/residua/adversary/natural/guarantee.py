@@ -1,35 +1,27 @@
 """What the natural `(eps, delta)` filter really guarantees against adaptive analysts.
 
 The natural filter admits while the composition of what was spent is `(eps, delta)`-DP. For
-symmetric queries and at most `k` rounds two bounds are computed, and the better one is given with
-its name.
+symmetric queries and at most `k` rounds two bounds are computed (`docs/proofs/natural-guarantee.md`
+has the proof), and the better one is given with its name.
 
 **composition**: every admitted query is `(eps, delta)`-DP by itself, so `k` of them lie below
 `R_{eps,delta}^k`.
 
-**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`). Rounding sizes up, each
-admitted query is a post-processing of one randomized response whose size is drawn among the
-points and infinity. Let `c_i` be how many draws from `e_i` upwards are allowed for, `c_1 = k` of
-any size and none of infinity. Unless there are more, the interaction is a post-processing of
-`c_{i-1} - c_i` copies of `RR_{e_i}`: a draw takes the smallest unused copy of its size or larger.
-If it found none, take the smallest size `j` below which no draw had to reach up to `j`: all
-copies from `j` upwards would be used, by draws from `j` upwards, more of them than are allowed.
-What exceeds is a failure, which adds its probability to delta and nothing else:
+**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`), and let `c_i` be how many
+draws from `e_i` upwards are allowed for, `c_1 = k` of any size and none of infinity. Unless there
+are more, the interaction is a post-processing of `c_{i-1} - c_i` copies of `RR_{e_i}`; what exceeds
+is a failure, which adds its probability to delta and nothing else:
 
     delta'(t) = h of the copies at e^t, plus the probabilities of more draws than allowed.
 
-Copies of unequal sizes are composed as they are; nothing is concluded from one size about another.
-So the paper's closed form is not used, nor are the steps of its proof that need a repair: there the
-budget of a size is set through half that size (the 12-fold lemma must enter, `RR_{2e} ⪯ 12 RR_e`),
-draws are bounded with three times the factor they are allowed with, `(l-1)/8` stands for `l/8 - 1`
-and `e_1 <= eps/k` for `e_1 <= 2 eps/k`. Here totals, draws and compositions are computed for the
-very sizes that are used.
+Copies of unequal sizes are composed as they are, and totals, draws and compositions are computed
+for the very sizes that are used; the paper's closed form is not.
 
-The points are found by a shortest path: with the exponential moment of order `λ` as the
-length of a composition and a price `ν` on overflow, each bucket is an edge, and edges add up. The
-search decides nothing: its best candidates are evaluated with proven bounds. `points` restricts it:
-to the paper's (`(eps + 2) / 2^i`), to those of its remark (`2 eps / 2^i`, which take a delta of
-about `delta/eps` or more), or to any that are given.
+The points are found by a shortest path: with the exponential moment of order `λ` as the length of a
+composition and a price `ν` on overflow, each bucket is an edge, and edges add up. The search
+decides nothing: its best candidates are evaluated with proven bounds. `points` restricts it: to the
+paper's (`(eps + 2) / 2^i`), to those of its remark (`2 eps / 2^i`, which take a delta of about
+`delta/eps` or more), or to any that are given.
 
 **Rounds.** Plans are searched for powers of two and evaluated for fewer rounds, where each of them
 does no worse; of the bounds up to the number of rounds asked for the largest is given. So more

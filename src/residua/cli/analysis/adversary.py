@@ -117,10 +117,13 @@ def _of_natural(row: Mapping[str, Any]) -> str:
 def _kept(found: "Attack") -> str:
     """Whether a natural filter kept its budget, although it does not promise to."""
     if found.verdict.value == "NO":
-        assert found.x is not None
-        where = f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}"
-        return f"is not what is promised, and is exceeded {where}"
+        assert found.witness is not None
+        return f"is not what is promised, and is exceeded {_excess(found.violation, found.witness)}"
     return "is not what is promised; these queries do not exceed it"
+
+
+def _excess(gap: float, x: float) -> str:
+    return f"by {output.below(gap, 4)} at eps = {math.log(x):.6g}"
 
 
 def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
@@ -137,9 +140,12 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
         rows.append(("", "every outcome may tell the data sets apart: nothing is promised"))
     if isinstance(filter, NaturalFilter) and not filter.free:
         rows.append(("the budget", _kept(judge(found.worst, filter.budget))))
-    if found.x is not None:
+    if found.witness is not None:
         rows.append(
-            ("exceeded", f"by {output.below(found.gap, 4)} at eps = {math.log(found.x):.6g}")
+            (
+                "exceeded",
+                f"by {output.below(found.violation, 4)} at eps = {math.log(found.witness):.6g}",
+            )
         )
     return rows
 
@@ -200,8 +206,8 @@ def _attack_all(kinds: tuple[str, ...], as_json: bool) -> bool:
 def _as_json(found: "Attack") -> dict[str, Any]:
     return {
         "verdict": found.verdict.value,
-        "gap": found.gap,
-        "x": None if found.x is None else output.number(found.x),
+        "gap": found.violation,
+        "x": None if found.witness is None else output.number(found.witness),
         "states": found.worst.states,
         "exact": found.worst.exact,
         "worst_case": repr(found.worst.pld),

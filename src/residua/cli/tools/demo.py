@@ -12,7 +12,7 @@ from residua.cli import output
 from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
-    from residua.adversary.attack import NaturalCost
+    from residua.adversary.attack import Attack
     from residua.filters.base import Filter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.domain.receipts import Receipt
@@ -225,7 +225,7 @@ class Violation(NamedTuple):
 
     budget: Any
     eps: float
-    cost: "NaturalCost"
+    cost: "Attack"
 
 
 def _break_natural_filter() -> Violation:

@@ -2,9 +2,8 @@
 
 One spend is one transaction. Losses are joined with budgets by DuckDB, pass through the kernel in
 Arrow batches (`pricing.py`, the same as everywhere), and the results are written back by DuckDB;
-nothing is held in memory but a batch. The version number of the state is updated in the same
-transaction, so of two spends that overlap one fails and is tried again on the new state. A file is
-open in one process at a time. Before a spend returns, DuckDB's log is merged into the file, so
+nothing is held in memory but a batch. A file is open in one process at a time, in which the states
+on it share a lock. Before a spend returns, DuckDB's log is merged into the file, so
 that what was acknowledged does not depend on the `.wal` beside it.
 
 `duckdb:///subjects.db?memory_limit=2GB&threads=2` passes settings on to DuckDB.
@@ -38,6 +37,7 @@ from residua.individual.engines.engine import (
 from residua.individual.header import Header
 from residua.individual.losses import (
     LARGEST_EXACT,
+    Findings,
     as_table,
     check_loss_type,
     check_no_duplicates,
@@ -50,8 +50,6 @@ from residua.individual.losses import (
     path_of,
 )
 
-ATTEMPTS = 50
-"""How often a spend is tried when other transactions come first."""
 _REGISTER = Lock()
 _LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
@@ -95,16 +93,15 @@ class DuckStore(Store):
         known = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
         if not known and requested is not None:
             connection.execute("BEGIN")
-            for statement in _create_catalogue():
+            for statement in _CATALOGUE:
                 connection.execute(statement)
-            kept = [("header", requested.to_json()), ("version", "0")]
-            connection.executemany("INSERT INTO meta VALUES (?, ?)", kept)
+            connection.execute("INSERT INTO meta VALUES ('header', ?)", [requested.to_json()])
             connection.execute("COMMIT")
             self._merge(connection)
             return requested
         if ("meta",) not in known or ("spends",) not in known:
             raise ArgumentError(f"{self.where} must hold a state of subjects, got another database")
-        stored = Header.from_dict(json.loads(_meta(connection, "header")), self.where)
+        stored = self._stored_header(connection)
         if requested is not None:
             stored.check_same(requested, self.where)
         return stored
@@ -112,52 +109,35 @@ class DuckStore(Store):
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
         path = path_of(losses)
         table = None if path is not None else as_table(losses)
-        with self._lock:
-            done: SpendResult = self._retry(
-                lambda to, by: self._spend(to, by, request, path, table)
-            )
-            return done
+        done: SpendResult = self._run(lambda to, by: self._spend(to, by, request, path, table))
+        return done
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
-        with self._lock:
-            self._retry(lambda to, _: self._enroll(to, table))
+        self._run(lambda to, _: self._enroll(to, table))
 
-    def _retry(self, work: Any) -> Any:
-        """Run in a transaction, again if another one came first.
+    def _run(self, work: Any) -> Any:
+        """Run in a transaction that writes, with one beside it that reads.
 
         `work` returns the header that the state then has, None if nothing is to be written.
         """
-        for _ in range(ATTEMPTS):
-            failed: ResiduaError | None = None
+        with self._lock:
             cursor, reader = self._cursor(), self._cursor()
             try:
                 cursor.execute("BEGIN")
-                version = int(_meta(cursor, "version"))
                 reader.execute("BEGIN")
-                if int(_meta(reader, "version")) != version:
-                    continue
                 if self.header.subject_type is None:
-                    self.header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
+                    self.header = self._stored_header(cursor)
                 header, result = work(cursor, reader)
-                if header is None:
-                    return result
-                swapped = cursor.execute(
-                    "UPDATE meta SET value = ? WHERE name = 'version' AND value = ?"
-                    " RETURNING value",
-                    [str(version + 1), str(version)],
-                ).fetchall()
-                if len(swapped) == 1:
+                if header is not None:
                     cursor.execute("COMMIT")
                     self.header = header
                     reader.close()
                     self._merge(cursor)
-                    return result
-            except duckdb.TransactionException:
-                continue
+                return result
             except (duckdb.ConversionException, duckdb.InvalidInputException):
                 # DuckDB's own message shows a key.
-                failed = ArgumentTypeError(
+                failed: ResiduaError = ArgumentTypeError(
                     "losses must fit the types of the state, texts UTF-8, got keys that do not"
                 )
             except duckdb.Error as error:
@@ -166,10 +146,13 @@ class DuckStore(Store):
                 # An open transaction ends with its connection and leaves nothing.
                 reader.close()
                 cursor.close()
-            if failed is not None:
-                # Outside the handler, whose error would be kept as context.
-                raise failed
-        raise StateUnavailable(f"{self.where} changed {ATTEMPTS} times while a spend was tried")
+        # Outside the handler, whose error would be kept as context.
+        raise failed
+
+    def _stored_header(self, connection: Any) -> Header:
+        """The header in the file: another state on it may have set the types of keys."""
+        found = connection.execute("SELECT value FROM meta WHERE name = 'header'").fetchall()
+        return Header.from_dict(json.loads(found[0][0]), self.where)
 
     @staticmethod
     def _merge(connection: Any) -> None:
@@ -190,18 +173,16 @@ class DuckStore(Store):
     ) -> tuple[Header | None, SpendResult]:
         header, column, losses = self._source(cursor, reader, path, table)
         check_request(column, request.mechanism, request.levels)
-        levels = request.levels_for(header, column)
-        spend = request.inspect(
-            header,
-            column,
-            [inspect_batch(header, batch, levels) for batch in _batches(reader, losses)],
-        )
+        found = Findings.total(inspect_batch(header, one) for one in _batches(reader, losses))
+        spend = request.inspect(header, column, found)
         earlier = cursor.execute(
             "SELECT digest, number FROM spends WHERE spend_id = ?", [request.spend_id]
         ).fetchall()
         if earlier:
-            spend.check_same(earlier[0][0])
-            active = self._active(cursor, header, int(earlier[0][1]))
+            ((digest, number),) = earlier
+            spend.check_same(digest)
+            query = f"SELECT {_key_names(header)} FROM active WHERE number = {int(number)}"
+            active = cursor.sql(query).to_arrow_table()
             return None, SpendResult(request.spend_id, True, active)
         repeated = cursor.execute(_count_repeated(header, f"({losses})")).fetchall()
         check_no_duplicates(header, int(repeated[0][0]))
@@ -221,7 +202,7 @@ class DuckStore(Store):
             return header, column, _select_losses(header, "given_losses", column and "loss")
         given = _read_parquet(Path(path))
         try:
-            schema = _arrow(reader.sql(f"SELECT * FROM {given} LIMIT 0")).schema
+            schema = reader.sql(f"SELECT * FROM {given} LIMIT 0").to_arrow_table().schema
         except duckdb.Error:
             raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
         column = loss_column(self.header, schema.names)
@@ -252,26 +233,18 @@ class DuckStore(Store):
             # The reading connection does not see the table yet.
             reader.execute(_create_tables(header)[0].replace("CREATE", "CREATE TEMP", 1))
         rows = _join_budgets(header, losses, spend.column, whole and not first)
-        priced = priced_reader(header, spend.pricing(), _batches(reader, rows))
-        cursor.register("priced_batches", priced)
-        cursor.execute("CREATE TEMP TABLE priced AS SELECT * FROM priced_batches")
+        cursor.register("priced", priced_reader(header, spend.pricing(), _batches(reader, rows)))
         cursor.execute(_decide(header))
         number = _count(cursor, "spends") + 1
-        keys = _key_names(header)
-        cursor.execute(f"INSERT INTO active SELECT {number}, {keys} FROM decided WHERE taking_part")
+        keys, taking_part = _key_names(header), "FROM decided WHERE taking_part"
+        cursor.execute(f"INSERT INTO active SELECT {number}, {keys} {taking_part}")
         for statement in _rewrite(header) if whole else _update(header):
             cursor.execute(statement)
-        cursor.execute(
-            "INSERT INTO spends VALUES (?, ?, ?)", [spend.request.spend_id, number, spend.digest]
-        )
-        active = _arrow(cursor.sql(f"SELECT {keys} FROM decided WHERE taking_part"))
-        cursor.execute("DROP TABLE priced")
+        row = [spend.request.spend_id, number, spend.digest]
+        cursor.execute("INSERT INTO spends VALUES (?, ?, ?)", row)
+        active = cursor.sql(f"SELECT {keys} {taking_part}").to_arrow_table()
         cursor.execute("DROP TABLE decided")
         return active
-
-    def _active(self, cursor: Any, header: Header, number: int) -> Any:
-        keys = _key_names(header)
-        return _arrow(cursor.sql(f"SELECT {keys} FROM active WHERE number = {number}"))
 
     def _enroll(self, cursor: Any, table: Any) -> tuple[Header, None]:
         header, new = newcomers(self.header, table)
@@ -289,12 +262,11 @@ class DuckStore(Store):
 
     def everything(self) -> Any:
         with self._lock, self._cursor() as cursor, self._translated_errors():
-            # Another state on this file may have set the types of keys meanwhile.
-            header = Header.from_dict(json.loads(_meta(cursor, "header")), self.where)
+            header = self._stored_header(cursor)
             if header.subject_type is None:
                 return None
             keys = _key_names(header)
-            return _arrow(cursor.sql(f'SELECT {keys}, "left" FROM budgets'))
+            return cursor.sql(f'SELECT {keys}, "left" FROM budgets').to_arrow_table()
 
     def close(self) -> None:
         with self._lock:
@@ -316,14 +288,6 @@ def _batches(connection: Any, query: str) -> Iterator[Any]:
     return iter(read(1 << 18))
 
 
-def _arrow(relation: Any) -> Any:
-    return relation.to_arrow_table()
-
-
-def _meta(connection: Any, name: str) -> str:
-    return str(connection.execute("SELECT value FROM meta WHERE name = ?", [name]).fetchall()[0][0])
-
-
 def _count(connection: Any, table: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table}").fetchall()[0][0])
 
@@ -339,6 +303,12 @@ def _safe_message(error: duckdb.Error) -> str:
     return text if plain or text.startswith("Corrupt database") else type(error).__name__
 
 
+_CATALOGUE = (
+    "CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)",
+    "CREATE TABLE spends (spend_id VARCHAR PRIMARY KEY, number BIGINT NOT NULL,"
+    " digest VARCHAR NOT NULL)",
+)
+"""The tables that every state has."""
 _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
 
 
@@ -350,15 +320,6 @@ def _key_names(header: Header, prefix: str = "") -> str:
 def _key_columns(header: Header) -> str:
     kinds = zip(header.keys, header.key_types, strict=True)
     return ", ".join(f"{key} {_SQL_TYPES[kind or 'int64']}" for key, kind in kinds)
-
-
-def _create_catalogue() -> tuple[str, ...]:
-    """The tables that every state has."""
-    return (
-        "CREATE TABLE meta (name VARCHAR NOT NULL, value VARCHAR NOT NULL)",
-        "CREATE TABLE spends (spend_id VARCHAR PRIMARY KEY, number BIGINT NOT NULL,"
-        " digest VARCHAR NOT NULL)",
-    )
 
 
 def _create_tables(header: Header) -> tuple[str, ...]:

@@ -20,24 +20,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters.query import Query, as_mechanism
-from residua.individual.cost_model import check_request, levels_of, quote
+from residua.individual.cost_model import check_request, pricing_for
 from residua.individual.header import Header
 from residua.individual.losses import (
     Findings,
     as_table,
     check_findings,
-    combine_fingerprints,
     inspect_batch,
     loss_column,
     normalise,
 )
-from residua.individual.pricing import Levels, Pricing
+from residua.individual.pricing import Pricing
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Factor
 from residua.pld.pld import Pld
@@ -81,31 +79,19 @@ class SpendRequest:
     mechanism: Query | None
     levels: tuple[float, ...] | None
 
-    def levels_for(self, header: Header, column: str | None) -> Levels | None:
-        """What the losses are rounded up onto, where they are."""
-        if column not in ("eps", "sensitivity"):
-            return None
-        return levels_of(header.filter, self.mechanism, self.levels)
-
-    def inspect(self, header: Header, column: str | None, found: list[Findings]) -> InspectedSpend:
+    def inspect(self, header: Header, column: str | None, found: Findings) -> InspectedSpend:
         """The spend once its losses were inspected; an error if anything is wrong with them."""
         check_findings(header, column, found)
-        levels = self.levels_for(header, column)
-        used = None
-        if levels is not None:
-            used = np.zeros(levels.values.size + 1, dtype=np.bool_)
-            for one in found:
-                used[list(one.used)] = True
         terms = {
             "column": column,
             "mechanism": _description(self.mechanism),
             "levels": self.levels,
-            "rows": sum(one.rows for one in found),
-            "losses": combine_fingerprints([one.sums for one in found]),
+            "rows": found.rows,
+            "losses": found.fingerprint,
         }
         text = json.dumps(terms, sort_keys=True)
         digest = hashlib.sha256(text.encode()).hexdigest()
-        return InspectedSpend(self, header, column, used, digest)
+        return InspectedSpend(self, header, column, digest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,12 +101,11 @@ class InspectedSpend:
     request: SpendRequest
     header: Header
     column: str | None
-    used: Any
     digest: str
 
     def pricing(self) -> Pricing:
         request = self.request
-        return quote(self.header.filter, self.column, request.mechanism, request.levels, self.used)
+        return pricing_for(self.header.filter, self.column, request.mechanism, request.levels)
 
     def check_same(self, digest: str) -> None:
         """Raise unless an earlier spend with this id had the same losses."""
@@ -196,7 +181,7 @@ class Losses:
     header: Header
     column: str | None
     losses: Any
-    findings: list[Findings]
+    findings: Findings
 
 
 class TableEngine(ABC):
@@ -210,12 +195,7 @@ class TableEngine(ABC):
 
     @abstractmethod
     def charge(
-        self,
-        opened: Losses,
-        pricing: Pricing,
-        budgets: Path | None,
-        after: Path,
-        active: Path,
+        self, opened: Losses, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         """Write the budgets after the spend, and who takes part. Duplicate keys are an error."""
 
@@ -234,16 +214,22 @@ def open_table(header: Header, request: SpendRequest, losses: Any) -> Losses:
     column = loss_column(header, table.column_names)
     check_request(column, request.mechanism, request.levels)
     header, table = normalise(header, table, column)
-    levels = request.levels_for(header, column)
-    findings = [inspect_batch(header, batch, levels) for batch in table.to_batches()]
-    return Losses(header, column, table, findings)
+    found = Findings.total(inspect_batch(header, batch) for batch in table.to_batches())
+    return Losses(header, column, table, found)
+
+
+def key_schema(header: Header) -> Any:
+    """The key columns."""
+    kinds = zip(header.keys, header.key_types, strict=True)
+    return pa.schema(
+        [(key, pa.string() if kind == "string" else pa.int64()) for key, kind in kinds]
+    )
 
 
 def priced_schema(header: Header) -> Any:
     """Keys, `before`, `asked`, `after`."""
-    kinds = zip(header.keys, header.key_types, strict=True)
-    keys = [(name, pa.string() if kind == "string" else pa.int64()) for name, kind in kinds]
-    return pa.schema([*keys, ("before", pa.int64()), ("asked", pa.bool_()), ("after", pa.int64())])
+    more = [("before", pa.int64()), ("asked", pa.bool_()), ("after", pa.int64())]
+    return pa.schema([*key_schema(header), *more])
 
 
 def priced_batch(header: Header, pricing: Pricing, batch: Any, schema: Any) -> Any:

@@ -53,7 +53,7 @@ def sync_directory(path: Path) -> None:
 
 
 def sync_tree(path: Path) -> None:
-    """Make everything under a directory durable."""
+    """Make a directory, and everything under it, durable."""
     for folder, _, files in os.walk(path):
         for name in files:
             handle = os.open(os.path.join(folder, name), os.O_RDONLY)
@@ -62,6 +62,7 @@ def sync_tree(path: Path) -> None:
             finally:
                 os.close(handle)
         sync_directory(Path(folder))
+    sync_directory(path.parent)
 
 
 def replace_json(path: Path, value: Any) -> None:
@@ -94,16 +95,20 @@ def list_files(folder: Path) -> Files:
     return {path.name: path.stat().st_size for path in sorted(folder.glob("*.parquet"))}
 
 
+def damaged(where: str, what: str) -> StateUnavailable:
+    """What to raise where a state is not as it was written."""
+    return StateUnavailable(
+        f"{where} is damaged: {what}; restore it from a backup, nothing was spent"
+    )
+
+
 def check_files(folder: Path, files: Files, where: str) -> None:
     """Raise unless a folder holds these files and no others."""
     found = list_files(folder) if folder.is_dir() else {}
     for name in sorted({*files, *found}):
         if found.get(name) != files.get(name):
             what = "is missing" if name not in found else "is not the one that was written"
-            raise StateUnavailable(
-                f"{where} is damaged: {folder.parent.name}/{folder.name}/{name} {what}; restore it"
-                " from a backup, nothing was spent"
-            )
+            raise damaged(where, f"{folder.parent.name}/{folder.name}/{name} {what}")
 
 
 _FOLDERS = ("budgets", "active", "spends", "scratch")
@@ -158,16 +163,13 @@ class ParquetStore(Store):
             if (root / "state.json").exists():
                 return
             if any(path for name in _FOLDERS for path in (root / name).iterdir()):
-                raise StateUnavailable(
-                    f"{self.where} is damaged: state.json is missing; restore it from a backup"
-                )
+                raise damaged(self.where, "state.json is missing")
             if requested is None:
                 raise nothing
             self._replace(_Current(requested, 0, 0, None, {}))
 
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
-        with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._check_whole()
+        with self._locked() as now:
             opened = self._engine.open_losses(now.header, request, losses, self._root / "scratch")
             spend = request.inspect(opened.header, opened.column, opened.findings)
             earlier = self._record(request.spend_id)
@@ -177,9 +179,8 @@ class ParquetStore(Store):
             name = self._next_name(now)
             after, active = self._root / "budgets" / name, self._root / "active" / name
             self._engine.charge(opened, spend.pricing(), self._budgets(now), after, active)
-            for folder in (after, active):
-                sync_tree(folder)
-                sync_directory(folder.parent)
+            sync_tree(after)
+            sync_tree(active)
             record = {
                 "spend_id": request.spend_id,
                 "digest": spend.digest,
@@ -193,19 +194,16 @@ class ParquetStore(Store):
 
     def enroll(self, subjects: Any) -> None:
         table = as_table(subjects, "subjects")
-        with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._check_whole()
+        with self._locked() as now:
             header, new = newcomers(now.header, table)
             name = self._next_name(now)
             after = self._root / "budgets" / name
             self._engine.enroll(header, new, self._budgets(now), after)
             sync_tree(after)
-            sync_directory(after.parent)
             self._swap(now, now.next(header, name, list_files(after), False))
 
     def everything(self) -> Any:
-        with self._translated_errors(), file_lock(self._root / "lock"):
-            now = self._check_whole()
+        with self._locked() as now:
             budgets = self._budgets(now)
             if budgets is None:
                 return None
@@ -230,6 +228,12 @@ class ParquetStore(Store):
         except pa.ArrowException:
             raise StateUnavailable(f"{self.where} cannot be read: a file is damaged") from None
 
+    @contextmanager
+    def _locked(self) -> Iterator[_Current]:
+        """The current version, checked, and no other process while it is used."""
+        with self._translated_errors(), file_lock(self._root / "lock"):
+            yield self._check_whole()
+
     # -- versions -----------------------------------------------------------------------
 
     def _current(self) -> _Current:
@@ -242,10 +246,7 @@ class ParquetStore(Store):
             if good and (budgets is None or _VERSION.fullmatch(budgets)):
                 found = _Current(header, version, spends, budgets, files)
                 if found.to_dict() != given:
-                    raise StateUnavailable(
-                        f"{self.where} is damaged: state.json is not as it was written; restore it"
-                        " from a backup"
-                    )
+                    raise damaged(self.where, "state.json is not as it was written")
                 return found
         except (ValueError, KeyError, TypeError) as error:
             if isinstance(error, ResiduaError):
@@ -260,10 +261,7 @@ class ParquetStore(Store):
             check_files(self._root / "budgets" / now.budgets, now.files, self.where)
         records = sum(1 for _ in (self._root / "spends").glob("*.json"))
         if records != now.spends:
-            raise StateUnavailable(
-                f"{self.where} is damaged: spends/ must hold {now.spends} records, got {records};"
-                " restore it from a backup, nothing was spent"
-            )
+            raise damaged(self.where, f"spends/ must hold {now.spends} records, got {records}")
         return now
 
     def _budgets(self, now: _Current) -> Path | None:
@@ -315,10 +313,7 @@ class ParquetStore(Store):
                     return record
             except (ValueError, TypeError):
                 pass
-            raise StateUnavailable(
-                f"{self.where} is damaged: spends/{path.name} is not a record; restore it from a"
-                " backup, nothing was spent"
-            )
+            raise damaged(self.where, f"spends/{path.name} is not a record")
         return None
 
     def _active(self, record: Any) -> Any:

@@ -56,6 +56,20 @@ _NAME = re.compile(r"(?<=\[)[A-Z][A-Z_.]+(?=\])")
 """The name of an error condition, as Spark writes it."""
 
 
+@contextmanager
+def _translated_errors(kind: type[ResiduaError], what: str) -> Iterator[None]:
+    """Raise failures of Spark by their names alone: its messages may show values."""
+    try:
+        yield
+        return
+    except Exception as error:
+        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
+            raise
+        name = _NAME.search(str(error))
+        failed = kind(f"{what}: {name[0] if name else type(error).__name__}, see Spark's log")
+    raise failed
+
+
 class SparkEngine(TableEngine):
     """Works in a Spark session: the one given, the active one, or a new local one."""
 
@@ -88,13 +102,10 @@ class SparkEngine(TableEngine):
             self._session.stop()
         self._session, self._own = None, False
 
+    @_translated_errors(ArgumentError, "losses cannot be read by Spark")
     def open_losses(
         self, header: Header, request: SpendRequest, losses: Any, scratch: Path
     ) -> Losses:
-        with _translated_errors(ArgumentError, "losses cannot be read by Spark"):
-            return self._open(header, request, losses, scratch)
-
-    def _open(self, header: Header, request: SpendRequest, losses: Any, scratch: Path) -> Losses:
         frame = self._frame(header, losses, scratch)
         kinds = dict(frame.dtypes)
         column = loss_column(header, list(frame.columns))
@@ -109,35 +120,19 @@ class SparkEngine(TableEngine):
         if column is not None:
             casts.append(_as_double(frame[column], kinds[column]).alias("loss"))
         frame = frame.select(*casts)
-        levels = request.levels_for(header, column)
 
         def inspect(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
-                found = inspect_batch(header, batch, levels)
-                text = json.dumps(vars(found))
+                text = json.dumps(inspect_batch(header, batch))
                 yield pa.RecordBatch.from_pydict({"found": [text]})
 
         rows = frame.mapInArrow(inspect, "found string").collect()
-        return Losses(header, column, frame, [_findings(row.found) for row in rows])
+        found = Findings.total(Findings(*json.loads(row.found)) for row in rows)
+        return Losses(header, column, frame, found)
 
+    @_translated_errors(StateUnavailable, "Spark could not charge, nothing was spent")
     def charge(
-        self,
-        opened: Losses,
-        pricing: Pricing,
-        budgets: Path | None,
-        after: Path,
-        active: Path,
-    ) -> None:
-        with _translated_errors(StateUnavailable, "Spark could not charge, nothing was spent"):
-            self._charge(opened, pricing, budgets, after, active)
-
-    def _charge(
-        self,
-        opened: Losses,
-        pricing: Pricing,
-        budgets: Path | None,
-        after: Path,
-        active: Path,
+        self, opened: Losses, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         from pyspark.sql import functions as sf
         from pyspark.sql.window import Window
@@ -170,11 +165,8 @@ class SparkEngine(TableEngine):
         written = self._read(header, after, "taking_part boolean")
         _write(written.where("taking_part").select(*keys), active)
 
+    @_translated_errors(StateUnavailable, "Spark could not enroll, nothing was written")
     def enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
-        with _translated_errors(StateUnavailable, "Spark could not enroll, nothing was written"):
-            self._enroll(header, table, budgets, after)
-
-    def _enroll(self, header: Header, table: Any, budgets: Path | None, after: Path) -> None:
         keys = list(header.keys)
         aside = after.with_name("aside-" + uuid.uuid4().hex)
         aside.mkdir(parents=True)
@@ -230,20 +222,6 @@ class SparkEngine(TableEngine):
             raise ArgumentError(f"losses must be Parquet files, got {path!r}") from None
 
 
-@contextmanager
-def _translated_errors(kind: type[ResiduaError], what: str) -> Iterator[None]:
-    """Raise failures of Spark by their names alone: its messages may show values."""
-    try:
-        yield
-        return
-    except Exception as error:
-        if type(error).__module__.split(".")[0] not in ("pyspark", "py4j"):
-            raise
-        name = _NAME.search(str(error))
-        failed = kind(f"{what}: {name[0] if name else type(error).__name__}, see Spark's log")
-    raise failed
-
-
 def _key_columns(header: Header) -> list[str]:
     types = ["bigint" if kind == "int64" else "string" for kind in header.key_types]
     return [f"{key} {kind}" for key, kind in zip(header.keys, types, strict=True)]
@@ -260,11 +238,9 @@ def _as_double(column: Any, kind: str) -> Any:
     from pyspark.sql import functions as sf
 
     double = column.cast("double")
-    return (
-        sf.when(column > LARGEST_EXACT, sf.lit(float("nan"))).otherwise(double)
-        if kind == "bigint"
-        else double
-    )
+    if kind != "bigint":
+        return double
+    return sf.when(column > LARGEST_EXACT, sf.lit(float("nan"))).otherwise(double)
 
 
 def _key_type(name: str, kind: str) -> str:
@@ -273,11 +249,6 @@ def _key_type(name: str, kind: str) -> str:
     if kind == "string":
         return "string"
     raise ArgumentTypeError(f"{name} must be integers or strings, got {kind}")
-
-
-def _findings(text: str) -> Findings:
-    given = dict(json.loads(text))
-    return Findings(**given | {"sums": tuple(given["sums"]), "used": tuple(given["used"])})
 
 
 def _url(path: Path) -> str:

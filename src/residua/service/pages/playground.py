@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from residua.adversary.attack import NaturalCost, natural_cost
+from residua.adversary.attack import Attack, natural_cost
 from residua.adversary.natural.filter import NaturalFilter
 from residua.adversary.strategy import STOP, Strategy
 from residua.filters.additive.basic import BasicFilter
@@ -94,7 +94,7 @@ Decide = Callable[[str, str | None], str | None]
 
 
 @cache
-def worst() -> NaturalCost:
+def worst() -> Attack:
     """The worst that the natural filter lets anybody do."""
     return natural_cost(tuple(QUERIES.values()), BUDGET, ROUNDS)
 
