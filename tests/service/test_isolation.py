@@ -331,6 +331,27 @@ def test_clients_that_leave_are_charged_once_at_most(own: Service) -> None:
     assert records(own, "b").count("spend") == 30
 
 
+@pytest.mark.parametrize(
+    "filter", [{"kind": "pure", "eps": 1.0}, {"kind": "gdp", "mu": 1.0}, {"kind": "zcdp", "rho": 1}]
+)
+def test_spends_beside_a_hold_of_a_fixed_cost_need_no_worker(
+    tmp_path: Path, filter: dict[str, object]
+) -> None:
+    """A worker may be busy with what others ask, and takes seconds to start."""
+    with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
+        service.budget("sums", filter=filter)
+        body = {"mechanism": {"kind": "pure_dp", "eps": 0.01}}
+        held = service.http("POST", "/v1/budgets/sums/reserve", json=body).json()
+        assert held["admitted"]
+        spent = service.spend("sums", mechanism={"kind": "pure_dp", "eps": 0.1}).json()
+        assert spent["admitted"]
+        refused = service.spend("sums", mechanism={"kind": "pure_dp", "eps": 20.0}).json()
+        assert not refused["admitted"] and refused["remaining"] == spent["remaining"]
+        committed = service.http("POST", f"/v1/holds/{held['id']}/commit", json={}).json()
+        assert committed["admitted"] and committed["remaining"] == spent["remaining"]
+        assert not service.office.pool.processes
+
+
 def test_cheap_spends_beside_expensive_requests(own: Service) -> None:
     """A smoke test: on a busy machine, the bound is generous."""
     own.budget("quick", filter={"kind": "pure", "eps": 1.0})

@@ -41,6 +41,22 @@ def _are_cheap(standing: Standing) -> bool:
     return known or (few and all(map(is_simple, standing.holds)))
 
 
+def states_closed_form(line: Iterable[Standing]) -> bool:
+    """Whether what a receipt says is left has a closed form; a balance takes more than that.
+
+    Beside open holds it has one where costs are fixed: what is left is a sum.
+    """
+    line = tuple(line)
+    if not any(standing.holds for standing in line):
+        return leaves_closed_form(line)
+    return all(
+        standing.filter.kind in FILTERS
+        and adds_up(standing.filter)
+        and (not standing.holds or _are_cheap(standing))
+        for standing in line
+    )
+
+
 def leaves_closed_form(line: Iterable[Standing]) -> bool:
     """Whether what is left of a budget, with the ancestors that it charges, has a closed form."""
     line = tuple(line)

@@ -24,7 +24,7 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, TooExpensive
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.domain.closed_forms import is_closed_form, leaves_closed_form
+from residua.ledger.domain.closed_forms import is_closed_form, states_closed_form
 from residua.ledger.domain.described_query import Asked, asked, from_text
 from residua.ledger.domain.receipts import (
     Answer,
@@ -311,7 +311,7 @@ def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
     if not receipt.admitted and not all(is_closed_form(one, standings.asked) for one in every):
         return False
     return all(
-        leaves_closed_form(standings.all[name] for name in line)
+        states_closed_form(standings.all[name] for name in line)
         for line in standings.lines.values()
     )
 
