@@ -31,6 +31,8 @@ LAZY = {
     ("pld.constructors", "pld.discretise.finite"): "a curve given by points is discretised",
     ("mechanisms.mechanism", "mechanisms.codec"): "`to_json` and `from_json`; the codec knows all",
     ("filters.base", "filters.codec"): "`to_json` and `from_json`; the codec reads any filter",
+    ("ledger.storage.store", "ledger.storage.postgres"): "its driver may not be installed",
+    ("ledger.storage.store", "ledger.storage.sqlite"): "as for PostgreSQL",
 }
 """Imports inside functions that close a cycle: (importer, imported), and why they stay."""
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 import residua as rz
-from residua.ledger.api.commands import Call
+from batches import Call
 from residua.ledger.storage.anchor import Anchored
 from residua.mechanisms import PureDp
 from simulation.invariants import CAPACITY, Books, mark_covers

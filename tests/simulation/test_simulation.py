@@ -59,7 +59,7 @@ def test_everything_is_met() -> None:
     wanted |= {f"fails: {what}" for what in ("full", "silent", "lost", "anchor full")}
     wanted |= {f"{word} {value}" for word in ("admitted", "replayed") for value in (True, False)}
     wanted |= {"spend", "hold", "commit", "cancel", "expire"}
-    for seed in range(60):
+    for seed in range(200):
         run = replay(seed)
         wanted -= {label for _, label in run.trace}
         wanted -= {f"admitted {answer.admitted}" for answer in run.acknowledged}
@@ -109,7 +109,7 @@ def test_a_crash_at_every_step_loses_and_doubles_nothing(verb: str, power: bool 
 
 
 def _ask(run: Run, verb: str) -> None:
-    from residua.ledger.api.commands import Call
+    from batches import Call
     from residua.mechanisms import PureDp
     from simulation.world import Message, Operation
 

@@ -34,12 +34,13 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import NullPool
 
 import residua as rz
-from residua.ledger.api.opening import hold_against_anchor
+from batches import many
+from residua.ledger.api.opening import ledger_facts
 from residua.ledger.domain import clock
-from residua.ledger.operations import committer, early_rulings, faults, group_commit
+from residua.ledger.operations import early_rulings, faults, group_commit
 from residua.ledger.operations.committer import Gate
+from residua.ledger.recovery.anchor_check import hold_against_anchor
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
-from residua.ledger.storage.migrations import migrate
 from residua.ledger.storage.sqlite import SqliteStore
 from residua.ledger.storage.store import Again, Lost, Place, Store, Unsure
 
@@ -233,7 +234,7 @@ class Process:
         calls = [message.operation.call for message in taken]
         try:
             if len(calls) > 1:
-                return ledger.many(calls)
+                return many(ledger, calls)
             acting = ledger.as_principal(calls[0].principal)
             return [getattr(acting, calls[0].verb)(**calls[0].arguments)]
         except rz.ResiduaError as error:
@@ -305,7 +306,7 @@ class World:
     def open(self) -> rz.Ledger:
         """The ledger, as `open_ledger` opens it."""
         store = self.store(self)
-        facts = migrate(store, create=True)
+        facts = ledger_facts(store, create=True)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
         gate.anchor = self.anchor(self)
         gate.closed = hold_against_anchor(gate)
@@ -377,13 +378,10 @@ class World:
 def determined(world: World) -> Iterator[None]:
     """Ids and the time that decisions take follow from the seed, too."""
     ids = random.Random(f"ids {world.seed}")
-    still = types.SimpleNamespace(
-        monotonic=lambda: 0.0, thread_time=lambda: 0.0, perf_counter=lambda: 0.0
-    )
+    still = types.SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: 0.0)
     with (
         mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
         mock.patch.object(faults, "point", world.step),
-        mock.patch.object(committer, "time", still),
         mock.patch.object(early_rulings, "time", still),
         mock.patch.object(group_commit, "time", still),
     ):

@@ -120,17 +120,15 @@ def _atoms(loss: rz.Pld) -> tuple[tuple[float, ...], tuple[float, ...]]:
 class Failing(Request):
     """A request whose decision fails in a way that nobody foresaw."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("b",)
-
     def run(self, page: Page) -> None:
         raise ZeroDivisionError("of all things")
 
 
 def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Ledger) -> None:
     good = commands.spend("local", "b", PureDp(1e-9))
-    first, failed, second = shared._gate.submit_all([good, Failing("local"), good])
+    first, failed, second = shared._gate.submit_all(
+        [good, Failing(principal="local", names=("b",)), good]
+    )
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)
     assert first.record.admitted and second.replayed
 

@@ -1,84 +1,111 @@
-"""How long a decision is taken to be, and what is kept of a query meanwhile."""
+"""Decisions that are made off the lock, and what is kept of a query meanwhile."""
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import residua as rz
+from residua.errors import ArgumentError, LedgerError, TooExpensive
+from residua.filters.additive.basic import PureFilter
+from residua.ledger.domain import rules
 from residua.ledger.domain.described_query import asked
-from residua.ledger.operations import early_decisions
-from residua.ledger.operations.early_rulings import (
-    OPERATIONS_A_SECOND,
-    Found,
-    short_of,
-    timed,
-)
+from residua.ledger.domain.rules import Ruling, Standing
+from residua.ledger.operations.early_rulings import EarlyRulings, Slow, here
 from residua.mechanisms import Gaussian, PureDp
 from residua.mechanisms.composition import Composed
 from residua.work_limit import limited, remembered, work
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
+SECOND = 450_000_000
+
+
+def standing(spent: float = 0.0) -> Standing:
+    filter = PureFilter(1.0)
+    state = filter.decide(filter.initial(), PureDp(spent)).state
+    return Standing(filter, state, (), "add-remove", "person")
+
 
 @remembered(maxsize=8)
 def _groundwork(n: int) -> int:
-    work(2 * OPERATIONS_A_SECOND)
+    work(2 * SECOND)
     return n
 
 
-def test_what_is_in_a_cache_takes_as_long_elsewhere() -> None:
-    """A worker that was asked before answers at once; under the lock it could take a minute."""
-
-    def judge() -> dict[str, Any]:
-        assert _groundwork(1) == 1
-        return {}
-
-    for _ in range(2):
-        found = timed(judge)
-        assert found.result() == {} and found.seconds < 1
-        assert found.seconds_anywhere == pytest.approx(2.0, rel=0.01)
-        with limited("this", int(3 * OPERATIONS_A_SECOND)) as budget:
-            timed(judge)
-        assert budget.done >= 2 * OPERATIONS_A_SECOND, "a limit around it counts it as well"
+def costly(standings: dict[str, Standing]) -> dict[str, Ruling]:
+    _groundwork(1)
+    return {name: Ruling(True, each.state, "") for name, each in standings.items()}
 
 
-def test_a_decision_that_is_quick_for_a_worker_is_not_made_under_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def elsewhere(do: Callable[..., Any], *arguments: Any) -> Any:
+    return do(*arguments)
+
+
+def test_a_decision_is_made_within_a_limit_or_early() -> None:
+    early, first, second = EarlyRulings(), {"b": standing()}, {"b": standing(0.25)}
+    with pytest.raises(Slow) as slow:
+        early.find(SECOND, costly, first)
+    assert slow.value.budgets == {"b"}
+    early.compute(slow.value, elsewhere)
+    assert early.find(SECOND, costly, first)["b"].admitted
+    with pytest.raises(Slow):  # What is in a cache now would take as long in another process.
+        early.find(SECOND, costly, second)
+    assert early.find(None, costly, second)["b"].admitted, "without a limit it is decided"
+    assert early.find(3 * SECOND, costly, second)["b"].admitted
+
+
+def test_what_counts_much_and_is_quick_here_may_count_as_much_again() -> None:
+    early, more = EarlyRulings(), [0]
+
+    def judge(standings: dict[str, Standing]) -> dict[str, Ruling]:
+        work(more[0])
+        return costly(standings)
+
+    early.compute(Slow(judge, frozenset("b"), ({"b": standing()},)), here)
+    assert early.find(SECOND, judge, {"b": standing(0.25)})["b"].admitted
+    more[0] = 2 * SECOND
+    with pytest.raises(Slow):
+        early.find(SECOND, judge, {"b": standing(0.5)})
+    with pytest.raises(Slow):
+        early.find(SECOND, judge, {"c": standing()})
+
+
+def test_a_limit_around_it_is_not_taken_for_the_limit_under_the_lock() -> None:
+    with pytest.raises(TooExpensive), limited("all", SECOND // 2):
+        EarlyRulings().find(SECOND, costly, {"b": standing()})
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected", "words"),
+    [
+        (ArgumentError("wrong"), ArgumentError, "wrong"),
+        (ZeroDivisionError("zero"), LedgerError, "the decision failed, nothing was spent.*zero"),
+    ],
+)
+def test_an_error_is_found_in_place_of_a_ruling(
+    raised: Exception, expected: type[Exception], words: str
 ) -> None:
-    def cached(judge: Callable[..., Any], *arguments: Any) -> Found:
-        return timed(judge, *arguments)._replace(seconds=0.0, operations=int(OPERATIONS_A_SECOND))
+    def judge(_: object) -> dict[str, Ruling]:
+        raise raised
 
-    def elsewhere(do: Callable[..., Any], *arguments: Any) -> Any:
-        called.append(do)
-        return do(*pickle.loads(pickle.dumps(arguments)))
-
-    monkeypatch.setattr(early_decisions, "timed", cached)
-    called: list[object] = []
-    with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
-        for name in ("here", "elsewhere"):
-            ledger.create_budget(name, rz.PureFilter(1.0))
-        query = Composed((PureDp(0.01), PureDp(0.02)))
-        for _ in range(3):
-            before = len(called)
-            assert ledger.with_compute(elsewhere).spend("elsewhere", query).admitted
-            assert len(called) > before, "each time, as the budget has moved"
-        ledger.spend("here", query)
-        took = ledger._gate._early._took
-        assert took[("here",), asked(query).text] < early_decisions.QUICK
-        assert took[("elsewhere",), asked(query).text] == 1.0
+    early = EarlyRulings()
+    early.compute(Slow(judge, frozenset("b"), ({},)), here)
+    with pytest.raises(expected, match=words):
+        early.find(SECOND, judge, {})
 
 
-def test_a_long_description_is_not_kept_with_its_time() -> None:
-    short, long = (
-        asked(Gaussian(sigma=2.0)),
-        asked(Composed(tuple(Gaussian(sigma=2.0 + n) for n in range(200)))),
-    )
-    other = asked(Composed(tuple(Gaussian(sigma=3.0 + n) for n in range(200))))
-    assert short_of(short) == short.text
-    assert len(short_of(long)) < 100 < len(long.text)
-    assert short_of(long) == short_of(asked(long.text)) != short_of(other)
+def test_a_long_description_is_not_kept_with_its_ruling() -> None:
+    """A caller chooses how long it is."""
+    early = EarlyRulings()
+    queries = [asked(Gaussian(sigma=2.0))]
+    for first in (2.0, 3.0):
+        queries.append(asked(Composed(tuple(Gaussian(sigma=first + n) for n in range(200)))))
+    for query in queries:
+        early.compute(
+            Slow(rules.judge, frozenset("b"), ({"b": standing()}, rules.spend, query)), here
+        )
+    kept = [text for _, _, _, text in early._known]
+    assert kept[0] == queries[0].text
+    assert len(set(kept)) == 3 and max(map(len, kept)) < 100 < len(queries[1].text)

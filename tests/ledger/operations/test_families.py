@@ -100,7 +100,7 @@ def test_a_second_cap_on_the_same_data_needs_a_flag_and_status_reports_both(
     (together,) = ledger.status().data["census"]
     assert together.pld == rz.pure_dp(1.0) + rz.pure_dp(0.5)
     assert together.text == (
-        "one person under add-remove: pure_dp(0.5) + pure_dp(1.0),"
+        f"one person under add-remove: {together.pld!r},"
         " for 'first' and 'second' are caps on the same data, and add up"
     )
     assert ledger.history("second")[0].body["shares_data"] is True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
 import shutil
@@ -14,22 +13,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from sqlalchemy import event
 
 import residua as rz
+from batches import Call, many
 from ledger.conftest import idle_drivers
-from residua.ledger.api import commands
 from residua.ledger.domain import rules
-from residua.ledger.domain.described_query import asked
-from residua.ledger.operations import claims, early_decisions, early_rulings
-from residua.ledger.operations.early_decisions import EarlyDecisions
-from residua.ledger.operations.early_rulings import Found, timed
+from residua.ledger.operations import claims, committer
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import Page
 from residua.mechanisms import Laplace, PureDp
+from residua.work_limit import work
 
 Open = Callable[..., rz.Ledger]
 
@@ -216,10 +212,6 @@ def test_a_file_that_is_replaced_under_an_open_ledger_is_noticed(tmp_path: Path)
 class Interrupted(Request):
     """Somebody presses the key while this is decided."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return ("b",)
-
     def run(self, page: Page) -> None:
         raise KeyboardInterrupt
 
@@ -228,7 +220,7 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     with pytest.raises(KeyboardInterrupt):
-        ledger._gate.submit(Interrupted("local"))
+        ledger._gate.submit(Interrupted(principal="local", names=("b",)))
     assert ledger.spend("b", PureDp(0.5)).admitted
     assert left(ledger) == Fraction(1, 2)
 
@@ -239,8 +231,6 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
 def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # However busy the machine is: what took long is decided early, which reads as well.
-    monkeypatch.setattr(EarlyDecisions, "wanted", lambda *_: False)
     with rz.open_ledger(tmp_path / "a.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(1.0))
         statements: list[str] = []
@@ -257,7 +247,7 @@ def test_a_spend_reads_and_writes_the_same_however_long_the_history_is(
             lambda driver, *_: driver.set_trace_callback(statements.append),
         )
         early = spend()
-        ledger.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+        many(ledger, [Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
         assert [text[:30] for text in spend()] == [text[:30] for text in early]
         # Meta and the head are read; the row, the record and the key are written.
         assert len(early) == 5, early
@@ -284,7 +274,7 @@ def test_a_spend_takes_the_same_round_trips_however_long_the_history_is(
         return [words for words in sent if not words.startswith("Flush")]
 
     early = spend("1")
-    remote.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
+    many(remote, [Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 200)
     assert spend("2") == early
     kinds = [line.split()[0] for line in early]
     # Lock, meta, head, key; row, record, key: each set in one round trip.
@@ -303,7 +293,7 @@ def test_what_waits_shares_a_transaction(open_: Open, monkeypatch: pytest.Monkey
         commit(connection, *others)
 
     monkeypatch.setattr(ledger.store, "commit", counted)
-    ledger.many([commands.Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)
+    many(ledger, [Call("spend", {"budgets": "b", "query": PureDp(0.001)})] * 50)
     assert len(commits) == 1 and len(ledger.history("b")) == 51
 
 
@@ -312,36 +302,36 @@ def twice(eps: float) -> rz.SelfComposed:
     return rz.SelfComposed(PureDp(eps / 2), 2)
 
 
-def test_slow_decisions_are_made_early_and_returned_when_the_state_moved(open_: Open) -> None:
-    ledger = open_()
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries of `twice` take long to decide, by the work that is counted."""
+    words = rules.admitted
+
+    def admitted(query: Any, decision: Any) -> str:
+        if isinstance(query.query, rz.SelfComposed):
+            work(2 * committer.QUICK)
+        return words(query, decision)
+
+    monkeypatch.setattr(rules, "admitted", admitted)
+
+
+@pytest.mark.usefixtures("slow")
+def test_a_slow_decision_is_made_early_and_again_when_the_state_moved(open_: Open) -> None:
+    ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
-    early = EarlyDecisions()
-    assert not early.wanted(commands.spend("local", "b", PureDp(0.25))), "a closed form decides"
-    ask = commands.spend("local", "b", twice(0.25))
-    assert early.wanted(ask), "a query that is new"
-    assert not early.wanted(commands.commit("local", "x"))
-    page = ledger._gate.look(["b"])
-    assert early.time_on(page, ask) == math.inf, "nobody knows"
-    early.decide(page, ask)
-    assert not early.wanted(ask) and early.time_on(page, ask) == 0.0, "it was quick"
-    for question in list(early._took):
-        early._took[question] = 1.0
-    assert early.wanted(ask) and early.time_on(page, ask) == 0.0, "slow, but ready"
-    assert early.wanted(commands.spend("local", "c", twice(0.25))), "another budget is another"
-    ledger.spend("b", PureDp(0.125))
-    page = ledger._gate.look(["b"])
-    assert early.time_on(page, ask) == 1.0
-    ledger._gate._early = early
-    assert ledger.spend("b", twice(0.25)).admitted
+    moves = [lambda: ledger.spend("b", PureDp(0.125))]
+    elsewhere.before = lambda: [move() for move in moves] and moves.clear()
+    assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
+    assert elsewhere.called == ["judge"] * 2
     assert left(ledger) == Fraction(5, 8)
 
 
-def test_a_commit_is_decided_early_where_no_closed_form_decides_it(open_: Open) -> None:
+@pytest.mark.usefixtures("slow")
+def test_a_slow_commit_is_decided_early(open_: Open) -> None:
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     hold = ledger.reserve("b", twice(0.25))
-    gate = open_()._gate
-    other = rz.Ledger(gate).with_compute(elsewhere)
+    other = ledger.with_compute(elsewhere)
     assert other.commit(hold.id).admitted
     assert elsewhere.called == ["judge_commit"]
     assert left(ledger) == Fraction(3, 4)
@@ -361,21 +351,22 @@ class Elsewhere:
         return pickle.loads(pickle.dumps(do(*arguments)))
 
 
-def test_what_no_closed_form_decides_is_computed_elsewhere(open_: Open) -> None:
+@pytest.mark.usefixtures("slow")
+def test_what_takes_long_to_decide_is_computed_elsewhere(open_: Open) -> None:
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     other = ledger.with_compute(elsewhere)
     assert other.spend("b", PureDp(0.25)).admitted and not elsewhere.called
     assert other.check("b", twice(0.25)).admitted
     assert elsewhere.called == ["judge"]
-    gate = open_()._gate
-    receipt = rz.Ledger(gate).with_compute(elsewhere).spend("b", twice(0.25), key="k")
+    receipt = open_().with_compute(elsewhere).spend("b", twice(0.25), key="k")
     assert receipt.admitted and elsewhere.called == ["judge"] * 2
     assert left(ledger) == Fraction(1, 2)
     with pytest.raises(rz.ArgumentError, match="query must be one that can be verified"):
         other.spend("b", rz.SelfComposed(Laplace(1e250), 2))
 
 
+@pytest.mark.usefixtures("slow")
 def test_what_computes_elsewhere_may_fail_and_nothing_is_spent(open_: Open) -> None:
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
@@ -409,13 +400,13 @@ def test_the_first_state_of_a_price_list_is_worked_out_elsewhere(open_: Open) ->
     assert ledger.spend("menu", PureDp(0.1)).admitted and ledger.verify().ok
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_slow_decision_elsewhere_never_takes_the_lock(
     open_: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody spends each time that it is decided, so that it is never up to date."""
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
-    monkeypatch.setattr(early_rulings.time, "thread_time", Mock(side_effect=range(1000)))
     # This very thread: it would wait for itself, until the claim is over.
     monkeypatch.setattr(claims, "LONGEST", 0.05)
     elsewhere.before = lambda: ledger.spend("b", PureDp(0.001))
@@ -426,8 +417,9 @@ def test_a_slow_decision_elsewhere_never_takes_the_lock(
     assert ledger.spend("b", twice(0.25)).admitted, "who computes here gets its way"
 
 
+@pytest.mark.usefixtures("slow")
 def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent_from(
-    open_: Open, monkeypatch: pytest.MonkeyPatch
+    open_: Open,
 ) -> None:
     """Others wait for it, for a bounded time; those on other budgets do not."""
     ledger, elsewhere = open_(), Elsewhere()
@@ -447,9 +439,6 @@ def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent
     for each in others:
         each.start()
     try:
-        # Slow, as far as anybody knows.
-        ledger._gate._early._took[("b",), asked(twice(0.25)).text] = 1.0
-        monkeypatch.setattr(early_decisions, "timed", _slowly)
         assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
     finally:
         over.set()
@@ -458,10 +447,6 @@ def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent
     assert len(elsewhere.called) >= 3, "two attempts were lost, and then the budgets claimed"
     assert min(longest["a"], longest["b"]) > max(0.25, longest["free"])
     assert not ledger._gate._claims
-
-
-def _slowly(judge: Any, *arguments: Any) -> Found:
-    return timed(judge, *arguments)._replace(seconds=1.0)
 
 
 def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -513,46 +498,5 @@ def test_a_spend_that_is_barred_again_and_again_is_answered(
         monkeypatch.setattr(gate._claims, "wait", wait)
         with pytest.raises(rz.Contended):
             ledger.spend("b", PureDp(0.1))
-        free, barred = gate.submit_all(
-            [commands.spend("me", name, PureDp(0.1), name) for name in ("free", "b")]
-        )
-        assert free.record.admitted, "it was committed, so it is not said to be contended"
-        assert isinstance(barred, rz.Contended)
-    assert waits == [0.25, 0.1875, 0.125, 0.0625] * 2
-
-
-def test_a_new_query_at_a_known_budget_is_decided_early_without_reading_the_store(
-    open_: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ledger = open_()
-    ledger.create_budget("a", rz.PureFilter(2.0))
-    ledger.create_budget("b", rz.PureFilter(1.0), parent="a")
-    looked: list[Any] = []
-    look = ledger._gate.look
-
-    def noted(names: Any, **options: Any) -> Any:
-        looked.append(names)
-        return look(names, **options)
-
-    monkeypatch.setattr(ledger._gate, "look", noted)
-    ledger.spend("b", PureDp(0.0625))
-    assert looked == [], "a closed form decides"
-    ledger.spend("a", twice(0.0625))
-    assert looked == [("a",)], "nobody has asked this budget before"
-    looked.clear()
-    ledger.spend("b", twice(0.0625))
-    for _ in range(2):
-        assert ledger.spend("b", twice(0.25)).admitted
-    assert not ledger.spend("b", twice(0.5)).admitted
-    assert looked == []
-    spend = rules.spend
-    worked = [0.0]
-
-    def slow(*arguments: Any) -> Any:
-        worked[0] += 1.0
-        return spend(*arguments)
-
-    monkeypatch.setattr(rules, "spend", slow)
-    monkeypatch.setattr(early_rulings.time, "thread_time", lambda: worked[0])
-    assert ledger.spend("b", twice(0.125)).admitted
-    assert looked == [("b",)], "what takes long is decided on the state that is there now"
+        assert ledger.spend("free", PureDp(0.1)).admitted
+    assert waits == [0.25, 0.1875, 0.125, 0.0625]

@@ -6,6 +6,7 @@ import linecache
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -14,117 +15,118 @@ import pytest
 
 import residua as rz
 from residua.ledger.operations import committer, group_commit
-from residua.ledger.operations.group_commit import Ticket, Turns
+from residua.ledger.operations.group_commit import CommitQueue, Slot
 from residua.mechanisms import PureDp
 
 
-def test_who_comes_first_leads_and_the_next_leads_after() -> None:
-    queue: Turns[str] = Turns()
-    first = Ticket(["a"])
-    assert queue.leads(first)
-    found: list[tuple[str, bool]] = []
+class _Turns:
+    """Carries out slots, each turn when it is let; notes what each turn had."""
 
-    def come(name: str) -> None:
-        ticket = Ticket([name])
-        if queue.leads(ticket):
-            queue.take(ticket)
-            found.append((name, True))
-            queue.done(ticket)
-        else:
-            found.append((name, False))
+    def __init__(self) -> None:
+        self.turns: list[list[Any]] = []
+        self.let = threading.Semaphore(0)
+        self.queue = CommitQueue(self.carry_out)
+        self.threads: list[threading.Thread] = []
+        self.raised: list[BaseException] = []
 
-    assert queue.take(first) == [first]
-    others = [threading.Thread(target=come, args=(name,)) for name in "bcd"]
-    for number, other in enumerate(others, 1):
-        other.start()
-        while len(queue._waiting) < number:
+    def carry_out(self, slots: Sequence[Slot]) -> None:
+        self.turns.append([slot.request for slot in slots])
+        self.let.acquire()
+        for slot in slots:
+            slot.answer = slot.request
+
+    def come(self, name: Any) -> Slot:
+        """Queue up in another thread; returns when it leads or waits."""
+        slot = Slot(name)
+
+        def run() -> None:
+            try:
+                self.queue.run(slot)
+            except BaseException as error:
+                self.raised.append(error)
+
+        before = len(self.turns), len(self.queue._waiting)
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+        while (len(self.turns), len(self.queue._waiting)) == before:
             time.sleep(0.001)
-    queue.done(first)
-    for other in others:
-        other.join()
-    assert sorted(found) == [("b", True), ("c", False), ("d", False)]
-    again = Ticket(["e"])
-    assert queue.leads(again), "nobody leads any more"
+        return slot
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join(30.0)
+            assert not thread.is_alive()
 
 
-def test_a_leader_waits_for_those_who_were_there_and_no_longer() -> None:
-    queue: Turns[str] = Turns()
-    first = Ticket(["a"])
-    assert queue.leads(first)
-    assert queue.take(first) == [first], "who is alone does not wait"
-    queue._around, queue._patience = 3, 60.0
-    came = [threading.Thread(target=lambda: queue.leads(Ticket(["c"]))) for _ in range(3)]
-    for one in came:
-        one.start()
-    assert [ticket.wanted for ticket in queue.take(first)] == [["c"]] * 3
-    queue.done(first)
-    for one in came:
-        one.join()
-    assert queue._around == 3 and 0.0 < queue._patience <= group_commit.LONGEST_PAUSE
-    late = Ticket(["d"])
-    assert queue.leads(late)
-    assert queue.take(late) == [late], "nobody came, and it went on"
-    queue.done(late)
-    assert queue._around == 1
+def test_who_comes_first_leads_and_the_next_leads_after() -> None:
+    turns = _Turns()
+    slots = [turns.come(name) for name in "abcd"]
+    assert turns.turns == [["a"]]
+    for _ in range(2):
+        turns.let.release()
+    turns.join()
+    assert turns.turns == [["a"], ["b", "c", "d"]]
+    assert [slot.result() for slot in slots] == ["a", "b", "c", "d"]
+    turns.let.release()
+    turns.queue.run(Slot("e"))  # type: ignore[arg-type]
+    assert turns.turns[-1] == ["e"], "nobody leads any more"
 
 
-class _Interrupted:
-    """A lock that is waited for until somebody presses the key, before or after it is let go."""
+def test_a_turn_that_fails_is_answered_to_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = _Turns()
+    first = turns.come("a")
+    others = [turns.come(name) for name in "bc"]
+    error = rz.StoreUnavailable("away")
 
-    def __init__(self, press: threading.Event, waits: threading.Event):
-        self.press, self.waits = press, waits
+    def fail(slots: Sequence[Slot]) -> None:
+        raise error
 
-    def acquire(self) -> bool:
-        self.waits.set()
-        self.press.wait()
-        raise KeyboardInterrupt
+    monkeypatch.setattr(turns.queue, "_carry_out", fail)
+    turns.let.release()
+    turns.join()
+    assert first.result() == "a" and not turns.raised
+    own, copied = sorted((slot.error for slot in others), key=lambda each: each is not error)
+    assert own is error and type(copied) is rz.StoreUnavailable and copied is not error
 
-    def release(self) -> None:
-        pass
 
-    def locked(self) -> bool:
+class _Pressed(threading.Condition):
+    """Whoever waits waits until somebody presses the key."""
+
+    def __init__(self, press: threading.Event, lock: Any):
+        super().__init__(lock)
+        self.press = press
+
+    def wait(self, timeout: float | None = None) -> bool:
+        super().wait(0.001)
+        if self.press.is_set():
+            raise KeyboardInterrupt
         return True
 
 
-@pytest.mark.parametrize("told", [False, True])
-def test_one_who_is_interrupted_while_waiting_holds_nobody_up(told: bool) -> None:
-    """Even one who has been told to lead."""
-    queue: Turns[str] = Turns()
-    leader = Ticket(["a"])
-    assert queue.leads(leader)
-    queue.take(leader)
-    press, waits = threading.Event(), threading.Event()
-    leaving: Ticket[str] = Ticket(["b"])
-    leaving._turn = _Interrupted(press, waits)  # type: ignore[assignment]
-    raised: list[BaseException] = []
-
-    def come() -> None:
-        try:
-            queue.leads(leaving)
-        except KeyboardInterrupt as error:
-            assert queue.leave(leaving) == []
-            raised.append(error)
-
-    thread = threading.Thread(target=come)
-    thread.start()
-    waits.wait()
-    if told:
-        queue.done(leader)
+def test_one_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
+    turns, press = _Turns(), threading.Event()
+    first = turns.come("a")
+    turns.queue._changed = _Pressed(press, turns.queue._changed._lock)  # type: ignore[attr-defined]
+    turns.come("b")
     press.set()
-    thread.join()
-    if not told:
-        queue.done(leader)
-    assert len(raised) == 1 and not leaving.done
-    last = Ticket(["c"])
-    assert queue.leads(last), "nobody leads, so whoever comes does"
-    assert [ticket.wanted for ticket in queue.take(last)] == [["c"]], "what nobody took is not done"
+    while not turns.raised:
+        time.sleep(0.001)
+    turns.let.release()
+    turns.join()
+    assert [type(error) for error in turns.raised] == [KeyboardInterrupt]
+    assert first.result() == "a"
+    turns.let.release()
+    last = Slot("c")  # type: ignore[arg-type]
+    turns.queue.run(last)
+    assert last.result() == "c", "nobody leads, so whoever comes does"
+    assert turns.turns == [["a"], ["c"]], "what nobody took is not done"
 
 
 class _Key:
     """Presses it when a thread comes to so-and-so-many-th line of what queues and leads."""
 
     FILES = (group_commit.__file__, committer.__file__)
-    NAMES = ("leads", "take", "done", "_pass_on", "leave", "finish", "_through", "_answer")
+    NAMES = ("run", "_lead", "_leave", "_through", "_run", "_carry_out")
 
     def __init__(self, at: int):
         self.at = at

@@ -16,16 +16,19 @@ import pytest
 from hypothesis import given, settings
 
 import residua as rz
+from batches import Call, many
 from residua.filters.base import Filter
 from residua.filters.query import describe
 from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
 from residua.ledger.domain.set_aside import set_aside_in
-from residua.ledger.operations import batch
-from residua.ledger.operations.early_decisions import Stale
+from residua.ledger.operations import committer
+from residua.ledger.operations.early_rulings import Slow
+from residua.ledger.operations.group_commit import Slot
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
+from residua.work_limit import work
 
 
 def test_commit_in_hold_order_always_succeeds(ledger: rz.Ledger) -> None:
@@ -478,8 +481,8 @@ def test_a_hold_and_its_commit_in_order_take_one_decision(
     made[0].commit()
     assert asked == [Laplace(200.0)]
     asked.clear()
-    calls = [commands.Call("commit", {"hold": hold.id}) for hold in reversed(made[1:])]
-    assert all(receipt.admitted for receipt in ledger.many(calls))
+    calls = [Call("commit", {"hold": hold.id}) for hold in reversed(made[1:])]
+    assert all(receipt.admitted for receipt in many(ledger, calls))
     assert asked == [Laplace(200.0 + n) for n in range(1, 30)], "in the order of the holds"
     monkeypatch.undo()
     assert ledger.verify().ok
@@ -565,27 +568,25 @@ def test_leaked_holds_do_not_slow_other_budgets(ledger: rz.Ledger) -> None:
     assert set(page.entries) == {"c"} and not page.holds
 
 
-def test_what_is_slow_on_one_budget_is_decided_last_and_one_at_a_time(ledger: rz.Ledger) -> None:
+def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
+    ledger: rz.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("b", "c"):
         ledger.create_budget(name, rz.PureFilter(1.0))
-    gate = ledger._gate
+    gate, words = ledger._gate, rules.admitted
     slow = [commands.spend("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
     quick = [commands.spend("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
-    page = gate.look(["b", "c"])
-    gate._early.note_time(page, slow[0], 0.1)
-    order: list[str] = []
-    append = page.append
 
-    def noted(entry: Any, *others: Any) -> Any:
-        order.append(entry.name)
-        return append(entry, *others)
+    def admitted(query: Any, decision: Any) -> str:
+        if query.query == PureDp(0.01):
+            work(2 * committer.QUICK)
+        return words(query, decision)
 
-    page.append = noted  # type: ignore[method-assign]
-    slots = [batch.Slot(each, longest=0.25) for each in (*slow, *quick)]
-    gate._decide(page, slots)
-    assert order == ["c", "c", "c", "b"]
-    returned = [slot.error for slot in slots]
-    assert [isinstance(error, Stale) for error in returned] == [False, True, True] + [False] * 3
+    monkeypatch.setattr(rules, "admitted", admitted)
+    slots = [Slot(each, within=committer.QUICK) for each in (*slow, *quick)]
+    gate._decide(gate.look(["b", "c"]), slots)
+    assert [isinstance(slot.error, Slow) for slot in slots] == [True] * 3 + [False] * 3
+    assert all(slot.answer.record.admitted for slot in slots[3:])
     with ThreadPoolExecutor(6) as pool:
         done = pool.map(lambda n: ledger.spend("b", PureDp(0.01), key=f"slow {n}"), range(6))
         assert all(receipt.admitted for receipt in done), "in the end each is decided"

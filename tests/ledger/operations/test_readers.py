@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 import residua as rz
+from batches import Call, many
 from residua.ledger.api import verifying, views
-from residua.ledger.api.commands import Call
 from residua.ledger.domain import rules
+from residua.ledger.operations.early_rulings import QUICK
 from residua.ledger.recovery import export
 from residua.mechanisms import Laplace, PureDp
+from residua.work_limit import work
 
 Open = Callable[..., rz.Ledger]
 SOON = 5.0
@@ -26,12 +28,16 @@ SOON = 5.0
 
 @contextmanager
 def stuck(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> Iterator[threading.Event]:
-    """A function that another thread does not return from until this ends; set when it is there."""
+    """A function that another thread does not return from until this ends; set when it is there.
+
+    What takes long is much work, which is said beforehand.
+    """
     there, go_on = threading.Event(), threading.Event()
     function, me = getattr(module, name), threading.current_thread()
 
     def slow(*arguments: Any, **named: Any) -> Any:
         if threading.current_thread().name.startswith("reader"):
+            work(2 * QUICK)
             there.set()
             assert go_on.wait(60.0)
         return function(*arguments, **named)
@@ -84,7 +90,7 @@ def two(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
 def test_a_slow_decision_does_not_stop_spends(
     two: tuple[rz.Ledger, rz.Ledger], monkeypatch: pytest.MonkeyPatch, verb: str, query: Any
 ) -> None:
-    """Whether it is only asked for, or made before the spend queues."""
+    """Whether it is only asked for, or made for a spend."""
     ledger, other = two
     ledger.spend("b", PureDp(0.001))
     decide = getattr(other, verb)
@@ -110,7 +116,7 @@ def long(open_: Open) -> tuple[rz.Ledger, rz.Ledger]:
     ledger.create_budget("b", rz.PureFilter(1.0))
     call = Call("spend", {"budgets": "a", "query": PureDp(0.0001)})
     for _ in range(5):
-        ledger.many([call] * 500)
+        many(ledger, [call] * 500)
     return ledger, open_()
 
 

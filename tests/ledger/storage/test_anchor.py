@@ -129,7 +129,7 @@ def test_an_anchor_that_fails_leaves_the_outcome_unknown_until_the_key_tells(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("residua.ledger.storage.anchor._put", full)
+        patched.setattr("residua.ledger.storage.anchor._append", full)
         with pytest.raises(rz.OutcomeUnknown, match="same key"):
             ledger.spend("b", rz.pure_dp(0.25), key="k")
         for key in ("l", None, "m"):
@@ -242,16 +242,14 @@ def test_lines_out_of_order_and_cut_short(tmp_path: Path) -> None:
     anchor.close()
 
 
-def test_lines_are_written_into_room_that_is_there(tmp_path: Path) -> None:
-    """A file grows now and then; what was torn off in it does not count, nor what is behind."""
+def test_lines_are_added_where_the_others_end(tmp_path: Path) -> None:
+    """What was torn off in a file does not count, nor what is behind."""
     path = tmp_path / "anchor"
     one, two = FileAnchor(path), FileAnchor(path)
     one.create(Anchored("l", "i"))
     one.write({"b": (1, "x")})
-    size = path.stat().st_size
     for seq in range(2, 40):
         (one, two)[seq % 2].write({"b": (seq, "x" * seq)})
-    assert path.stat().st_size == size
     assert one.read() == Anchored("l", "i", {"b": (39, "x" * 39)})
     lines = path.read_bytes().rstrip(b"\0")
     # Somebody died while writing; then power failed, and of two blocks the second was there.
@@ -373,26 +371,6 @@ def test_an_anchor_in_another_database_tells_what_is_new(url: str) -> None:
     assert two.news() == {"c": (4, "v")}
     for each in (one, two, other):
         each.close()
-
-
-def test_an_anchor_without_numbers_is_given_them(url: str) -> None:
-    """The table as it was before changes were numbered."""
-    anchor = DatabaseAnchor(place(url), "l")
-    with anchor.store.writing() as connection:
-        for statement in (
-            "DROP TABLE IF EXISTS residua_anchors",
-            "CREATE TABLE residua_anchors (ledger TEXT NOT NULL, budget TEXT NOT NULL,"
-            " seq INTEGER NOT NULL, head TEXT NOT NULL, PRIMARY KEY (ledger, budget))",
-            "INSERT INTO residua_anchors VALUES ('l', '', 0, 'i'), ('l', 'b', 3, 'x')",
-        ):
-            connection.exec_driver_sql(statement)
-        connection.commit()
-    anchor.close()
-    again = DatabaseAnchor(place(url), "l")
-    assert again.read() == Anchored("l", "i", {"b": (3, "x")})
-    again.write({"b": (4, "y")})
-    assert again.news() == {"b": (4, "y")}
-    again.close()
 
 
 def test_others_notice_a_store_put_back_by_an_anchor_in_another_database(

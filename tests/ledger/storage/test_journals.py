@@ -266,13 +266,13 @@ def test_a_commit_that_fails_once_all_is_in_the_log_may_count_after_a_crash(
     monkeypatch.setattr(sqlite, "wal_is_safe", lambda _: True)
     with rz.open_ledger(tmp_path / "a.db") as ledger:
 
-        def fails(connection: Any) -> None:
+        def fails(_: Any, connection: Any) -> None:
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = code
             raise sqlite.raised_by(connection, error)
 
-        monkeypatch.setattr(sqlite, "_commit", fails)
         with pytest.raises(raised), ledger.store.writing() as connection:
+            monkeypatch.setattr(sqlite.SqliteStore, "driving", fails)
             ledger.store.commit(connection, lambda _: False)
 
 

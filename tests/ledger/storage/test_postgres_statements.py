@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import residua as rz
+from batches import Call, many
 from ledger.conftest import idle_drivers
-from residua.ledger.api.commands import Call
 from residua.ledger.storage.rows import BUDGETS
 from residua.ledger.storage.statements import Prepared, listed
 from residua.mechanisms import PureDp
@@ -58,7 +58,7 @@ def asked_meanwhile(remote: rz.Ledger, postgres: str, then: Callable[[Any], obje
         wanted = [
             Call("spend", {"budgets": "b", "query": PureDp(0.25), "key": key}) for key in ("k", "l")
         ]
-        answers.extend(remote.many(wanted))
+        answers.extend(many(remote, wanted))
 
     thread = threading.Thread(target=ask)
     thread.start()
@@ -293,21 +293,19 @@ def test_a_young_ledger_is_read_by_keys_however_it_grows(remote: rz.Ledger) -> N
 
     for number in range(8):  # after five times it keeps one plan for all values
         assert remote.spend("b", PureDp(0.001), key=f"first {number}").admitted
-    reads: dict[bytes, str] = {
-        each.postgres: "(" + ", ".join(["'[\"b\"]'"] * each.postgres.count(b"%(")) + ")"
-        for each in (_LOCK, rows.BUDGETS, rows.KEYS)
-    }
-    reads[rows.CHANGED_BUDGETS.postgres] = "('[]')"
+    reads = {each.text("postgresql"): "'[\"b\"]'" for each in (_LOCK, rows.BUDGETS, rows.KEYS)}
+    reads[rows.CHANGED_BUDGETS.text("postgresql")] = "'1'"
     (driver,) = idle_drivers(remote)
     stored = driver.execute("SELECT name, statement FROM pg_prepared_statements").fetchall()
     names = {re.sub(r"\$\d+", "$", statement): name for name, statement in stored}
-    for statement, values in reads.items():
-        name = names[re.sub(r"%\(\w+\)s", "$", statement.decode())]
-        plan = driver.execute(f"EXPLAIN EXECUTE {name} {values}").fetchall()
+    for statement, value in reads.items():
+        name, places = names[statement.replace("%s", "$")], statement.count("%s")
+        values = ", ".join([value] * places)
+        plan = driver.execute(f"EXPLAIN EXECUTE {name} ({values})").fetchall()
         text = "\n".join(line for (line,) in plan)
         assert "Seq Scan" not in text and "Bitmap" not in text, text
         assert "Hash" not in text and "Merge" not in text, text
         assert "Index Cond" in text, text
-        if statement == rows.KEYS.postgres:
+        if statement == rows.KEYS.text("postgresql"):
             assert "principal" in text.split("Index Cond")[1] and "key" in text, text
     driver.rollback()

@@ -17,7 +17,7 @@ from sqlalchemy import text
 
 import residua as rz
 from residua.ledger.storage import postgres as postgres_store
-from residua.ledger.storage.migrations import facts_in
+from residua.ledger.storage.schema import facts_in
 from residua.ledger.storage.store import Again, Lost, Unsure
 from residua.mechanisms import PureDp
 

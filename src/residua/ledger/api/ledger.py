@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -18,25 +17,23 @@ from typing import IO, Any
 from sqlalchemy import select
 
 from residua import checks
-from residua.errors import ResiduaError, StoreUnavailable
+from residua.errors import StoreUnavailable
 from residua.ledger.api import commands
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, promises, view
 from residua.ledger.domain import arguments, clock, rules
-from residua.ledger.domain.new_filter import is_quick, new_filter
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
-from residua.ledger.operations.budgets import Create, Refresh, Retire
+from residua.ledger.operations.budgets import Create, Refresh, Retire, is_quick, new_filter
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.early_rulings import Compute, here
-from residua.ledger.operations.requests import Request, binding, standings_now
+from residua.ledger.operations.requests import Done, Request, binding, standings_now
 from residua.ledger.operations.spending import judged
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.recovery.anchor_check import why_closed
 from residua.ledger.recovery.export import Stored, export, export_from, history
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
-from residua.ledger.storage.open_store import address_of
-from residua.ledger.storage.store import Store
+from residua.ledger.storage.store import Store, address_of
 from residua.mechanisms import relations
 from residua.records import Record
 
@@ -117,17 +114,18 @@ class Ledger:
         Raises:
             BudgetExists: there is a budget of this name, or another cap on the data.
         """
+        above = arguments.optional_label("parent", parent)
         request = Create(
-            self.principal,
-            arguments.new_label("name", name),
-            new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
-            None if relation is None else relations.relation(relation),
-            arguments.optional_new_label("unit", unit),
-            arguments.optional_label("parent", parent),
-            arguments.optional_new_label("partition", partition),
-            arguments.optional_new_label("data", data),
-            arguments.window(window),
-            checks.flag("shares_data", shares_data),
+            principal=self.principal,
+            names=(arguments.new_label("name", name), *([] if above is None else [above])),
+            new=new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
+            relation=None if relation is None else relations.relation(relation),
+            unit=arguments.optional_new_label("unit", unit),
+            parent=above,
+            partition=arguments.optional_new_label("partition", partition),
+            data=arguments.optional_new_label("data", data),
+            window=arguments.window(window),
+            shares_data=checks.flag("shares_data", shares_data),
         )
         self._gate.submit(request)
         return self.budget(name)
@@ -145,12 +143,14 @@ class Ledger:
 
     def retire(self, name: str, reason: str) -> None:
         """Close a budget for good and release its open holds."""
-        request = Retire(self.principal, arguments.label("name", name), arguments.reason(reason))
-        self._gate.submit(request)
+        names = (arguments.label("name", name),)
+        why = arguments.reason(reason)
+        self._gate.submit(Retire(principal=self.principal, names=names, reason=why))
 
     def refresh(self, name: str) -> Budget:
         """Begin a new window if the old one is over. It happens by itself, too, when asked."""
-        self._gate.submit(Refresh(self.principal, arguments.label("name", name)))
+        names = (arguments.label("name", name),)
+        self._gate.submit(Refresh(principal=self.principal, names=names))
         return self.budget(name)
 
     # -- spending -----------------------------------------------------------------------
@@ -158,12 +158,14 @@ class Ledger:
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now. Nothing is written."""
         request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
-        page = self._gate.look(request.names)
-        self._gate.decide(page, request, self._compute)
-        entries, rulings = judged(page, request, rules.spend)
-        refused_by, reason = binding(rulings, entries, checked=True)
-        standings = standings_now(page, request.asked, request.names, request.one, entries)
-        return answer_of(standings, refused_by is None, reason, refused_by)
+
+        def rule(page: Page) -> Answer:
+            entries, rulings = judged(page, request, rules.spend)
+            refused_by, reason = binding(rulings, entries, checked=True)
+            left = standings_now(page, request.asked, request.names, request.one, entries)
+            return answer_of(left, refused_by is None, reason, refused_by)
+
+        return self._gate.look_and_rule(request.names, rule, self._compute)
 
     def spend(
         self,
@@ -189,9 +191,8 @@ class Ledger:
             KeyReused: the key came before with another request.
             OutcomeUnknown: the connection died; the same key tells the outcome.
         """
-        request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
-        receipt: Receipt = self._submit(request)
-        return receipt
+        asked = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
+        return self._submit(asked).receipt
 
     def reserve(
         self,
@@ -206,36 +207,20 @@ class Ledger:
 
         Arguments and errors are as for `spend`.
         """
-        request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
-        made: Reservation = self._submit(request)
-        return made
+        asked = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
+        return self._submit(asked).reservation(self)
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        request = commands.commit(self.principal, hold, key)
-        receipt: Receipt = self._submit(request)
-        return receipt
+        return self._submit(commands.commit(self.principal, hold, key)).receipt
 
-    def _submit(self, request: Request) -> Any:
-        return commands.answer(self, self._gate.submit(request, self._compute))
+    def _submit(self, request: Request) -> Done:
+        done: Done = self._gate.submit(request, self._compute)
+        return done
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
         self._gate.submit(commands.cancel(self.principal, hold, reason))
-
-    def many(self, wanted: Sequence[commands.Call]) -> list[Any]:
-        """Several calls in one transaction: of each its answer, or the error that it met."""
-        answers: list[Any] = [None] * len(wanted)
-        requests = {}
-        for place, call in enumerate(wanted):
-            try:
-                requests[place] = commands.request_of(call, self.principal)
-            except ResiduaError as error:
-                answers[place] = error
-        done = self._gate.submit_all(list(requests.values()))
-        for place, each in zip(requests, done, strict=True):
-            answers[place] = commands.answer(self, each)
-        return answers
 
     def guard(
         self,

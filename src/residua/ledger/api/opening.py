@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import os
+import uuid
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import Connection, insert
 
 from residua import checks
 from residua.errors import (
     ArgumentError,
     ArgumentTypeError,
-    BrokenRecord,
-    LedgerError,
     NotALedger,
     ReadOnlyLedger,
     StoreUnavailable,
 )
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.committer import Gate
-from residua.ledger.recovery.anchor_check import heads_in, may_have_lost
-from residua.ledger.storage.anchor import Anchor, Anchored, FileAnchor, StateAnchor
-from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, migrate, set_fact
-from residua.ledger.storage.open_store import open_store
-from residua.ledger.storage.store import Again, Place, Store, Unsure, place
+from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.storage import schema
+from residua.ledger.storage.anchor import Anchor, FileAnchor, StateAnchor
+from residua.ledger.storage.schema import HOME, check_facts, facts_in
+from residua.ledger.storage.store import TRIES, Again, Lost, Place, Store, Unsure, open_store, place
 
 _SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""
@@ -61,7 +62,7 @@ def open_ledger(
     store = _store(where, accept_async_standby, read_only, create)
     gate = None
     try:
-        facts = migrate(store, create, read_only)
+        facts = ledger_facts(store, create, read_only)
         gate = Gate(store, None, facts["ledger"], facts["incarnation"])
         gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby, read_only)
         gate.read_only = read_only
@@ -97,6 +98,59 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
     if path.exists() and is_foreign(path):
         raise NotALedger(f"{where} is a database of something else")
     return store
+
+
+def ledger_facts(store: Store, create: bool, read_only: bool = False) -> dict[str, str]:
+    """What `meta` says; makes the tables of a new ledger where there is none, if wanted."""
+    for _ in range(TRIES):
+        try:
+            return _found_or_made(store, create, read_only)
+        except (Lost, Unsure) as error:
+            raise StoreUnavailable(
+                f"{store.place} went away while its tables were made ({error}): open it again"
+            ) from error
+        except Again:
+            continue
+    raise StoreUnavailable(f"{store.place}: too many make tables at once: open it again")
+
+
+def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str]:
+    with store.reading() as connection:
+        facts = _check_ledger(store, connection, create and not read_only)
+    if not read_only:
+        store.settle()
+    if facts is not None:
+        return facts
+    with store.writing() as connection:
+        store.lock_schema(connection)
+        # Another process may have made it since.
+        facts = _check_ledger(store, connection, create)
+        if facts is not None:
+            return facts
+        schema.METADATA.create_all(connection)
+        facts = {
+            "format": schema.FORMAT,
+            "schema": str(schema.VERSION),
+            "ledger": uuid.uuid4().hex,
+            "incarnation": uuid.uuid4().hex,
+        }
+        if home := store.identity(connection):
+            facts[HOME] = home
+        rows = [{"name": name, "value": value} for name, value in facts.items()]
+        connection.execute(insert(schema.meta), rows)
+        store.commit(connection, lambda other: facts_in(other) == facts)
+    return facts
+
+
+def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
+    if store.foreign(connection):
+        raise NotALedger(f"{store.place} is a database of something else")
+    facts = facts_in(connection)
+    if facts is not None:
+        check_facts(store.place, facts)
+    elif not create:
+        raise NotALedger(f"there is no ledger at {store.place}")
+    return facts
 
 
 def _anchor(
@@ -145,55 +199,3 @@ def _state_directory() -> Path:
     home = os.environ.get("XDG_STATE_HOME", "")
     base = Path(home) if os.path.isabs(home) else Path.home() / ".local" / "state"
     return base / "residua"
-
-
-def hold_against_anchor(gate: Gate) -> LedgerError | None:
-    """Compare the store with its anchor; why nothing may be written, if so.
-
-    What the anchor says is read first, so that a store that others write to is never behind it.
-    """
-    anchor = gate.anchor
-    assert anchor is not None
-    try:
-        said = anchor.read()
-        with gate.store.reading() as connection:
-            heads = heads_in(connection)
-            if said is None and heads:
-                # Perhaps another process has just made both.
-                said = anchor.read()
-            why = may_have_lost(gate, said, heads, connection)
-            facts, here = facts_in(connection) or {}, gate.store.identity(connection)
-        if why is not None:
-            return ReadOnlyLedger(why)
-        if said is None:
-            anchor.create(Anchored(gate.ledger, gate.incarnation))
-        elif isinstance(anchor, FileAnchor):
-            anchor.compact()
-        anchor.incarnation = gate.incarnation
-        known = dict(said.marks) if said is not None else {}
-        ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
-        if ahead:
-            # Perhaps of a process that died before it was durable.
-            with gate.store.writing() as connection:
-                gate.store.make_durable(connection)
-            anchor.write(ahead, lambda said: gate.check_one_chain(ahead, known, said))
-        # The anchor's contents may not be synced: its writer may have died before that.
-        gate.anchored, gate.others = ahead, {**gate.others, **known}
-        if facts.get(HOME) != (here or None) or UNANCHORED in facts:
-            _settle(gate.store, here or None)
-    except BrokenRecord as error:
-        return ReadOnlyLedger(f"{error}; recover the ledger (residua recover)")
-    except ReadOnlyLedger as error:
-        return error
-    except OSError as error:
-        return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
-    return None
-
-
-def _settle(store: Store, home: str | None) -> None:
-    """Remember which database it is that nothing was found missing in, and that it is anchored."""
-    with store.writing() as connection:
-        store.lock_schema(connection)
-        set_fact(connection, HOME, home)
-        set_fact(connection, UNANCHORED, None)
-        store.commit(connection, lambda _: False)

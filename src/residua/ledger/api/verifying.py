@@ -9,8 +9,7 @@ from residua.errors import StoreUnavailable
 from residua.ledger.operations.committer import Gate
 from residua.ledger.operations.early_rulings import Compute, here
 from residua.ledger.recovery.export import chain, snapshot, table_in
-from residua.ledger.storage.open_store import address_of, opened_to_read
-from residua.ledger.storage.store import Store
+from residua.ledger.storage.store import Store, address_of, opened_to_read
 
 
 def verify(gate: Gate, compute: Compute, expect_head: Any, since: Any, **options: Any) -> Any:

@@ -191,8 +191,6 @@ def _whole(given: Parts, relation: str) -> Pld:
 
 def view(page: Page, name: str) -> Budget:
     """The state of a budget in a unit of work."""
-    from residua.ledger.operations.last_query import last_query_of
-
     entry = page.entry(name)
     line = page.line(name)
     root = page.cap(name)
@@ -216,7 +214,7 @@ def view(page: Page, name: str) -> Budget:
         _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
         _parts=_partitions(page, name, entry.children, entry.relation, closed),
-        _last=last_query_of(page.store, entry.id, entry.head_seq),
+        _last=page.last_query(name, entry.head_seq),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -34,6 +34,8 @@ class Head(NamedTuple):
     retires: bool
 
 
+_CHOSEN = ("parent", "partition", "data", "relation", "unit", "window")
+"""What a budget is made with, beside its filter."""
 RETIRING = ("retire", "recover")
 """Records after which a budget is closed for good."""
 
@@ -51,30 +53,6 @@ def _head_of(text: str) -> Head:
     return Head(canonical(state_after(record)), record.time, record.type in RETIRING)
 
 
-class BudgetRow(NamedTuple):
-    """A row of `budgets`, with the text of the head record."""
-
-    id: int
-    name: str
-    parent: str | None
-    partition: str | None
-    data: str | None
-    relation: str
-    unit: str
-    window: float | None
-    window_ends: str | None
-    created: str
-    filter: str
-    head_seq: int
-    head_hash: str
-    retired: int
-    generation: int
-    spent: int
-    children: str
-    holds: str
-    text: str
-
-
 @dataclass
 class Entry:
     """A budget as the transaction sees it; changed in place, and written back once."""
@@ -87,21 +65,21 @@ class Entry:
     relation: str
     unit: str
     window: float | None
-    window_ends: str | None
     created: str
     filter_text: str
-    head_seq: int
-    head_hash: str
-    retired: bool
-    generation: int
-    spent: bool
-    children: str
-    """The kind of its children: none, `quotas` or `partitions`."""
-    holds: tuple[str, ...]
     state_text: str
     time: str
     """The time of the head record."""
-    stored_hash: str
+    window_ends: str | None = None
+    head_seq: int = -1
+    head_hash: str = NOTHING_BEFORE
+    retired: bool = False
+    generation: int = 0
+    spent: bool = False
+    children: str = ""
+    """The kind of its children: none, `quotas` or `partitions`."""
+    holds: tuple[str, ...] = ()
+    stored_hash: str = NOTHING_BEFORE
     """The hash of the head record in the store; `head_hash` has that of what was appended since."""
     held: Held = ()
     """For the first open holds what they need, as the chain states it last.
@@ -148,85 +126,70 @@ class Entry:
         return f'{{"budget":{name},"prev":{prev},"seq":{self.head_seq + 1}}}'
 
 
-def from_row(row: BudgetRow) -> Entry:
-    """An entry from a row of `budgets` with the text of its head record."""
-    if digest(row.text) != row.head_hash:
+def _flag(value: Any) -> bool:
+    return bool(int(value))
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "id": int,
+    "window": lambda value: None if value is None else float(value),
+    "head_seq": int,
+    "retired": _flag,
+    "generation": int,
+    "spent": _flag,
+    "holds": lambda text: tuple(json.loads(text)),
+}
+"""How columns are read that are not texts; a store may have kept something else in them."""
+_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+    "retired": int,
+    "spent": int,
+    "holds": json.dumps,
+}
+
+
+def from_row(row: Mapping[str, Any], text: str) -> Entry:
+    """An entry from a row of `budgets` and the text of its head record."""
+    if digest(text) != row["head_hash"]:
         raise BrokenRecord(
-            f"record {row.name!r} {row.head_seq} was tampered with: it does not hash to the head"
+            f"record {row['name']!r} {row['head_seq']} was tampered with: it does not hash to the"
+            " head"
         )
-    head = _head_of(row.text)
-    return Entry(
-        id=int(row.id),
-        name=row.name,
-        parent=row.parent,
-        partition=row.partition,
-        data=row.data,
-        relation=row.relation,
-        unit=row.unit,
-        window=None if row.window is None else float(row.window),
-        window_ends=row.window_ends,
-        created=row.created,
-        filter_text=row.filter,
-        head_seq=int(row.head_seq),
-        head_hash=row.head_hash,
-        # The record counts, whatever became of the row.
-        retired=head.retires or bool(int(row.retired)),
-        generation=int(row.generation),
-        spent=bool(int(row.spent)),
-        children=row.children,
-        holds=() if row.holds == "[]" else tuple(json.loads(row.holds)),
+    head = _head_of(text)
+    fields = {name: _READ.get(name, _same)(value) for name, value in row.items()}
+    filter_text = fields.pop("filter")
+    entry = Entry(
+        **fields,
+        filter_text=filter_text,
         state_text=head.state_text,
         time=head.time,
-        stored_hash=row.head_hash,
+        stored_hash=row["head_hash"],
     )
+    # The record counts, whatever became of the row.
+    entry.retired = entry.retired or head.retires
+    return entry
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> Entry:
-    """An entry for a budget that has no record yet."""
+    """An entry for a budget that has no record yet, by the fields of its first one."""
     return Entry(
         id=id,
         name=name,
-        parent=fields["parent"],
-        partition=fields["partition"],
-        data=fields["data"],
-        relation=fields["relation"],
-        unit=fields["unit"],
-        window=fields["window"],
-        window_ends=None,
         created=created,
-        filter_text=canonical(fields["filter"]),
-        head_seq=-1,
-        head_hash=NOTHING_BEFORE,
-        retired=False,
-        generation=0,
-        spent=False,
-        children="",
-        holds=(),
-        state_text=canonical(fields["state"]),
         time=created,
-        stored_hash=NOTHING_BEFORE,
+        filter_text=canonical(fields["filter"]),
+        state_text=canonical(fields["state"]),
+        **{each: fields[each] for each in _CHOSEN},
     )
 
 
-def to_row(entry: Entry) -> dict[str, Any]:
-    """The row of an entry."""
-    return {
-        "id": entry.id,
-        "name": entry.name,
-        "parent": entry.parent,
-        "partition": entry.partition,
-        "data": entry.data,
-        "relation": entry.relation,
-        "unit": entry.unit,
-        "window": entry.window,
-        "window_ends": entry.window_ends,
-        "created": entry.created,
-        "filter": entry.filter_text,
-        "head_seq": entry.head_seq,
-        "head_hash": entry.head_hash,
-        "retired": int(entry.retired),
-        "generation": entry.generation,
-        "spent": int(entry.spent),
-        "children": entry.children,
-        "holds": json.dumps(entry.holds) if entry.holds else "[]",
-    }
+def to_row(entry: Entry, columns: Iterable[str]) -> dict[str, Any]:
+    """Columns of the row of an entry."""
+    row = {}
+    for name in columns:
+        value = getattr(entry, "filter_text" if name == "filter" else name)
+        row[name] = _WRITTEN.get(name, _same)(value)
+    return row

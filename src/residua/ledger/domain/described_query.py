@@ -11,7 +11,7 @@ depends on the description alone, so a reader of the record decides the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,13 +65,22 @@ class Asked:
 
     def contradicts(self, relation: str, unit: str) -> str | None:
         """Why it cannot be asked under a budget's relation and for its unit; None if it can."""
-        if (relation, unit) not in self._contradictions:
-            self._contradictions[relation, unit] = self._contradiction(relation, unit)
-        return self._contradictions[relation, unit]
+        return self._once((relation, unit), self._contradiction)
+
+    def unprovable(self, filter_text: str, relation: str) -> str | None:
+        """Why a step with it could not be proven under a filter; None if it can."""
+        return self._once((filter_text, relation), self._unproven)
 
     @cached_property
-    def _contradictions(self) -> dict[tuple[str, str], str | None]:
+    def _known(self) -> dict[tuple[str, tuple[str, str]], str | None]:
         return {}
+
+    def _once(
+        self, given: tuple[str, str], work_out: Callable[[str, str], str | None]
+    ) -> str | None:
+        if (work_out.__name__, given) not in self._known:
+            self._known[work_out.__name__, given] = work_out(*given)
+        return self._known[work_out.__name__, given]
 
     def _contradiction(self, relation: str, unit: str) -> str | None:
         for part in _leaves(self.query):
@@ -89,21 +98,10 @@ class Asked:
             return f"{query.kind} has a pair for {known} only, the budget's relation is {relation}"
         return None
 
-    def unprovable(self, filter_text: str, relation: str) -> str | None:
-        """Why a step with it could not be proven under a filter; None if it can."""
-        known = self._proofs
-        if (filter_text, relation) not in known:
-            known[filter_text, relation] = self._unproven(json.loads(filter_text), relation)
-        return known[filter_text, relation]
-
-    @cached_property
-    def _proofs(self) -> dict[tuple[str, str], str | None]:
-        return {}
-
-    def _unproven(self, config: Any, relation: str) -> str | None:
+    def _unproven(self, filter_text: str, relation: str) -> str | None:
         if isinstance(self.query, Commit):
             return unprovable_commit(self.plain["to"], relation)
-        return unprovable(self.plain, config, relation)
+        return unprovable(self.plain, json.loads(filter_text), relation)
 
     def __str__(self) -> str:
         return self._shown

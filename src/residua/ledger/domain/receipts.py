@@ -98,7 +98,7 @@ class Standings:
     @property
     def largest_soon(self) -> Mechanism | None:
         """The same, if that takes no longer than a refusal may take to word."""
-        return rules.largest_soon(tuple(self.all.values()), self.asked, self.rule)
+        return rules.largest(tuple(self.all.values()), self.asked, self.rule, rules.SEARCH_LIMIT)
 
 
 class Remainder(Protocol):
@@ -121,25 +121,24 @@ class Remainder(Protocol):
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The answer of a check. Nothing was spent, and nothing is promised for later."""
+class Outcome:
+    """What a request to a ledger gets: a decision, and what is left of the budgets."""
 
     admitted: bool
     reason: str
-    binding: str | None
-    _standings: Remainder = field(repr=False, compare=False)
+    _standings: Remainder = field(repr=False, compare=False, kw_only=True)
 
     def __bool__(self) -> bool:
         return self.admitted
 
     @property
     def remaining(self) -> Any:
-        """What is left now, before the query, rounded down."""
+        """What is left, rounded down: now for a check, else after the request."""
         return self._standings.remaining
 
     @property
     def balance(self) -> Any:
-        """What is left now, in the form common to all filters; by name where several were named.
+        """The same in the form common to all filters; by name where several were named.
 
         None in an answer of a service, which works it out where a budget is shown.
         """
@@ -147,16 +146,21 @@ class Answer:
 
     @property
     def largest(self) -> Mechanism | None:
-        """The query of this kind with the least noise that would be admitted now."""
+        """The query of this kind with the least noise that would be admitted then."""
         return self._standings.largest
 
 
 @dataclass(frozen=True)
-class Receipt:
+class Answer(Outcome):
+    """The answer of a check. Nothing was spent, and nothing is promised for later."""
+
+    binding: str | None
+
+
+@dataclass(frozen=True)
+class Receipt(Outcome):
     """A durable decision. An admitted one that is not `replayed` permits one run."""
 
-    admitted: bool
-    reason: str
     seq: int
     key: str
     replayed: bool
@@ -164,37 +168,13 @@ class Receipt:
     binding: str | None
     budgets: Mapping[str, tuple[int, str]]
     """For every budget that was charged or checked, the record's number and hash."""
-    _standings: Remainder = field(repr=False, compare=False)
-
-    def __bool__(self) -> bool:
-        return self.admitted
-
-    @property
-    def remaining(self) -> Any:
-        """What was left after it, rounded down."""
-        return self._standings.remaining
-
-    @property
-    def balance(self) -> Any:
-        """What was left after it, in the form common to all filters; by name if several were named.
-
-        None in an answer of a service, which works it out where a budget is shown.
-        """
-        return self._standings.balance
-
-    @property
-    def largest(self) -> Mechanism | None:
-        """The query of this kind with the least noise that would have been admitted after it."""
-        return self._standings.largest
 
 
 @dataclass(frozen=True)
-class Reservation:
+class Reservation(Outcome):
     """A hold on budget for a mechanism that has not started; refused where not `admitted`."""
 
     id: str
-    admitted: bool
-    reason: str
     expires: str
     seq: int
     key: str
@@ -202,27 +182,8 @@ class Reservation:
     head: str
     binding: str | None
     budgets: Mapping[str, tuple[int, str]]
-    _standings: Remainder = field(repr=False, compare=False)
     _ledger: Ledger | None = field(repr=False, compare=False)
     """Which commits or cancels it; None where the caller does that."""
-
-    def __bool__(self) -> bool:
-        return self.admitted
-
-    @property
-    def remaining(self) -> Any:
-        """What was left beside it, rounded down."""
-        return self._standings.remaining
-
-    @property
-    def balance(self) -> Any:
-        """What was left beside it, in the form common to all filters, as in a receipt."""
-        return self._standings.balance
-
-    @property
-    def largest(self) -> Mechanism | None:
-        """The query of this kind with the least noise that would have been admitted after it."""
-        return self._standings.largest
 
     def commit(self, key: str | None = None) -> Receipt:
         """Debit what is held. Only then, and only once, may the mechanism start."""
@@ -256,12 +217,12 @@ class Hold:
     overdue: bool
 
 
-R = TypeVar("R", bound="Answer | Receipt | Reservation")
+R = TypeVar("R", bound=Outcome)
 
 
 def answer_of(standings: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
     """The answer of a check, with what is left of the budgets."""
-    return Answer(admitted, reason, binding, standings)
+    return Answer(admitted, reason, binding, _standings=standings)
 
 
 def receipt_of(standings: Remainder, **fields: Any) -> Receipt:
@@ -274,7 +235,7 @@ def reservation_of(standings: Remainder, ledger: Ledger | None, **fields: Any) -
     return Reservation(**fields, _standings=standings, _ledger=ledger)
 
 
-def standings_of(receipt: Answer | Receipt | Reservation) -> Remainder:
+def standings_of(receipt: Outcome) -> Remainder:
     """Where the budgets of a request stood after it."""
     return receipt._standings
 

@@ -44,7 +44,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
-from residua.work_limit import OPERATIONS, attempt, remembered, work
+from residua.work_limit import OPERATIONS, UNLIMITED, attempt, remembered, work
 
 MOST_HOLDS = 256
 """Open holds of one budget: where costs do not add up, each spend decides all of them again."""
@@ -102,7 +102,7 @@ Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
 """`spend` or `hold`."""
 
 
-def judge(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> dict[str, Ruling]:
+def judge(standings: Mapping[str, Standing], rule: Rule, asked: Asked) -> dict[str, Ruling]:
     """A rule's decision on each budget that a request charges, up to the first that refuses.
 
     Raises where a step with the query could not be proven afterwards.
@@ -279,15 +279,8 @@ def commit(standing: Standing, place: int) -> Ruling:
 
 def spends(standing: Standing, query: Asked) -> bool:
     """Whether a spend would be admitted."""
-    return spend_state(standing, query) is not None
-
-
-def spend_state(standing: Standing, query: Asked) -> State | None:
-    """The committed state after a spend; None if it would be refused."""
     decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    if not decision.admitted or holds_after(standing, decision.state) is None:
-        return None
-    return decision.state
+    return decision.admitted and holds_after(standing, decision.state) is not None
 
 
 def holds(standing: Standing, query: Asked) -> bool:
@@ -302,28 +295,22 @@ def holds(standing: Standing, query: Asked) -> bool:
     return last is not None and fold(standing, last, (query,)) is not None
 
 
-def largest(standings: Sequence[Standing], query: Asked, rule: Fits = spends) -> Mechanism | None:
-    """The query of this kind with the least noise that all would admit; None if there is none."""
-    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
-        return None
-    fits = _fits_all(standings, rule)
-
-    def proven(candidate: object) -> bool:
-        return (
-            isinstance(candidate, Mechanism) and provable(standings, candidate) and fits(candidate)
-        )
-
-    found = least_noise(query.query, proven)
-    return found if isinstance(found, Mechanism) else None
-
-
-def largest_soon(
-    standings: Sequence[Standing], query: Asked, rule: Fits = spends
+def largest(
+    standings: Sequence[Standing], query: Asked, rule: Fits = spends, within: int = UNLIMITED
 ) -> Mechanism | None:
-    """The same; where it takes long to work out, the last query found to fit, or None."""
+    """The query of this kind with the least noise that all would admit; None if there is none.
+
+    Where that takes more operations than `within` to find, the last query found to fit, or None.
+    """
     if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
         return None
-    return _advice(query.query, _fits_all(standings, rule), standings)[0]
+
+    def fits(candidate: object) -> bool:
+        assert isinstance(candidate, Mechanism)
+        turned = Asked(candidate, "")
+        return all(rule(standing, turned) for standing in standings)
+
+    return _advice(query.query, fits, standings, within)[0]
 
 
 def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
@@ -332,15 +319,6 @@ def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
     No noise changes that.
     """
     return any(query.contradicts(each.relation, each.unit) is not None for each in standings)
-
-
-def _fits_all(standings: Sequence[Standing], rule: Fits) -> Callable[[object], bool]:
-    def fits(candidate: object) -> bool:
-        assert isinstance(candidate, Mechanism)
-        turned = Asked(candidate, "")
-        return all(rule(standing, turned) for standing in standings)
-
-    return fits
 
 
 def remaining(standings: Sequence[Standing]) -> object:
@@ -471,6 +449,7 @@ def _advice(
     query: Mechanism,
     fits: Callable[[object], bool],
     standings: Sequence[Standing],
+    within: int = SEARCH_LIMIT,
 ) -> tuple[Mechanism | None, str]:
     """The query with the least noise that fits, and what to say of it.
 
@@ -487,7 +466,7 @@ def _advice(
             found = candidate
         return fit
 
-    best = attempt("this", SEARCH_LIMIT, lambda: least_noise(query, soon))
+    best = attempt("this", within, lambda: least_noise(query, soon))
     if not isinstance(best, TooExpensive):
         found = best
     elif found is None:

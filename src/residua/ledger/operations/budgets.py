@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
 
@@ -13,28 +13,64 @@ from residua.errors import ArgumentError, BudgetExists, LedgerError, RetiredBudg
 from residua.filters.additive.basic import PureFilter
 from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
-from residua.ledger.domain import clock
+from residua.ledger.domain import arguments, clock
 from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
-from residua.ledger.domain.new_filter import NewFilter
-from residua.ledger.operations.holding import let_go
+from residua.ledger.domain.closed_forms import FILTERS
 from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
+from residua.ledger.operations.spending import Expire, release
 from residua.ledger.operations.unit_of_work import Page, drop_hold
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.constructors import approximate_dp
 from residua.pld.pld import Pld
+from residua.provable import unprovable_filter
 from residua.provable.partitions import unprovable_partition
 from residua.version import __version__
 
 _B = schema.budgets
 
 
-@dataclass(frozen=True)
-class Create(Request):
-    """A new budget."""
+_QUICK = FILTERS | {"renyi_curve", "renyi_commit", "auto"}
+"""Filters that have their first state at once; that of a price list or a plan takes seconds."""
 
-    name: str
+
+class NewFilter(NamedTuple):
+    """A filter with its first state, which is computed before anything is locked."""
+
+    filter: Filter
+    description: dict[str, Any]
+    state: dict[str, Any]
+    tables: dict[str, bytes]
+    """The tables that a verifier needs beside the state, by name."""
+    unprovable: str | None
+    """Why its steps cannot be verified, if so."""
+
+
+def new_filter(value: Any) -> NewFilter:
+    """The filter that is given as an object or as JSON; pure, and perhaps slow."""
+    filter = arguments.fresh_filter(value)
+    description = filter.to_dict()
+    unprovable = unprovable_filter(description)
+    if unprovable is not None:
+        return NewFilter(filter, description, {}, {}, unprovable)
+    first = filter.initial()
+    state = json.loads(filter.state_to_json(first))
+    return NewFilter(filter, description, state, dict(filter.tables(first)), None)
+
+
+def is_quick(value: Any) -> bool:
+    """Whether that takes no time, known by the kind alone."""
+    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
+    return kind in _QUICK
+
+
+@dataclass(frozen=True, kw_only=True)
+class Create(Request):
+    """A new budget, the first of the names; the other one is its parent."""
+
+    creates = True
+
     new: NewFilter
     relation: str | None
     unit: str | None
@@ -44,17 +80,10 @@ class Create(Request):
     window: float | None
     shares_data: bool
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,) if self.parent is None else (self.name, self.parent)
-
-    @property
-    def creates(self) -> bool:
-        return True
-
     def run(self, page: Page) -> Entry:
-        if self.name in page.entries:
-            raise BudgetExists(f"there is a budget {self.name!r} already")
+        name = self.names[0]
+        if name in page.entries:
+            raise BudgetExists(f"there is a budget {name!r} already")
         parent = None if self.parent is None else page.entry(self.parent)
         fields = self._fields(parent)
         if self.new.unprovable is not None:
@@ -67,7 +96,7 @@ class Create(Request):
             self._check_child(page, parent, fields)
         top = page.connection.execute(select(func.coalesce(func.max(_B.c.id), 0))).scalar_one()
         made = max((entry.id for entry in page.entries.values()), default=0)
-        entry = new_entry(max(top, made) + 1, self.name, page.now, fields)
+        entry = new_entry(max(top, made) + 1, name, page.now, fields)
         if self.window is not None:
             entry.window_ends = clock.boundary(entry.created, self.window, page.now)
         fields["tables"] = hashes_of(page, self.new.tables)
@@ -183,62 +212,50 @@ def _children(page: Page, parent: str) -> list[tuple[str | None, str]]:
     return list(stored.values())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Retire(Request):
     """Close a budget and release its open holds."""
 
-    name: str
+    releases = True
+
     reason: str
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
-    def lets_go(self) -> bool:
-        return True
-
     def run(self, page: Page) -> None:
-        entry = page.entry(self.name)
+        (name,) = self.names
+        entry = page.entry(name)
         if entry.retired:
-            raise RetiredBudget(f"budget {self.name!r} is retired already")
-        drop_holds(page, entry, "cancel", self.principal, f"budget {self.name!r} was retired")
+            raise RetiredBudget(f"budget {name!r} is retired already")
+        _release_all(page, entry, "cancel", self.principal, f"budget {name!r} was retired")
         state = entry.plain_state
-        below = page.heads_below(self.name)
+        below = page.heads_below(name)
         fields = {"reason": self.reason, "below": below, "before": state, "after": state}
         entry.retired = True
         page.append(entry, "retire", self.principal, fields, entry.state_text)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Refresh(Request):
     """Begin a new window where the old one is over; its open holds expire."""
 
-    name: str
+    releases = True
+
     demanded: bool = True
     """Whether a caller asked for it; that caller gets an error when it is too early."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name,)
-
-    @property
-    def lets_go(self) -> bool:
-        return True
-
     def run(self, page: Page) -> None:
-        entry = page.entry(self.name)
-        if not due(page, entry):
+        (name,) = self.names
+        entry = page.entry(name)
+        if not _is_due(page, entry):
             if self.demanded and entry.window is None:
-                raise LedgerError(f"budget {self.name!r} has no window: what is spent stays spent")
-            closed = page.closed_by(self.name)
+                raise LedgerError(f"budget {name!r} has no window: what is spent stays spent")
+            closed = page.closed_by(name)
             if self.demanded and closed is not None:
                 raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
         text = entry.moved(first)
         assert entry.window is not None
-        drop_holds(page, entry, "expire", LEDGER, f"a new window of {self.name!r} began")
+        _release_all(page, entry, "expire", LEDGER, f"a new window of {name!r} began")
         entry.generation += 1
         # Counted from the time that the record will have.
         began = max(page.now, entry.time)
@@ -251,16 +268,45 @@ class Refresh(Request):
         page.append(entry, "refresh", self.principal, fields, text)
 
 
-def due(page: Page, entry: Entry) -> bool:
+def _is_due(page: Page, entry: Entry) -> bool:
     """Whether a budget's window is over, and a new one may begin: nothing above it is retired."""
     return clock.is_over(entry.window_ends, page.now) and page.closed_by(entry.name) is None
 
 
-def drop_holds(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:
-    """Let all holds of a budget go, from every budget of their groups."""
+def _release_all(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:
+    """Release all holds of a budget, in every budget of their groups."""
     for id in entry.holds:
         row = page.holds[id]
-        let_go(page, row, [page.entry(name) for name in row.members], type, by, reason)
+        release(page, row, [page.entry(name) for name in row.members], type, by, reason)
+
+
+def overdue(page: Page) -> list[Request]:
+    """Requests for what is due: windows that are over, and holds that have expired."""
+    sweeps: list[Request] = [
+        Refresh(principal=LEDGER, names=(name,), demanded=False)
+        for name, entry in sorted(page.entries.items())
+        if _is_due(page, entry)
+    ]
+    open_ = {id for entry in page.entries.values() for id in entry.holds}
+    late = sorted(
+        (row.expires, id)
+        for id, row in page.holds.items()
+        if id in open_ and row.expires <= page.now
+    )
+    return sweeps + [Expire(principal=LEDGER, id=id) for _, id in late]
+
+
+def sharing_ended_holds(page: Page, requests: Sequence[Request]) -> set[str]:
+    """Budgets that share a hold with one that these requests release, or that is overdue."""
+    whole = {name for request in requests if request.releases for name in request.names}
+    whole |= {name for name, entry in page.entries.items() if _is_due(page, entry)}
+    found: set[str] = set()
+    for name, entry in page.entries.items():
+        for id in entry.holds:
+            row = page.holds[id]
+            if name in whole or row.expires <= page.now:
+                found.update(row.members)
+    return found
 
 
 def write_off(page: Page, name: str, why: str, by: str) -> None:

@@ -1,18 +1,21 @@
 """The committer: the only way to spend.
 
-Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up, and the
-first one to find it idle leads (`group_commit.py`): it takes everything that waits, decides
-on it in one transaction, commits and anchors once, and answers all. A request that fails is
-answered with its error and leaves the others alone; a transaction that fails is answered to all of
-its batch.
+Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process queue up
+(`group_commit.py`), and the one that leads decides on everything that waits in one transaction,
+commits and anchors once. A request that fails is answered with its error and leaves the others
+alone; a transaction that fails is answered to all of its batch.
+
+A decision that takes long is made off the lock (`early_rulings.py`), and made again if the budgets
+moved meanwhile. A caller that computes in its own thread is decided under the lock in the end. One
+that computes elsewhere, such as the service, claims the budgets (`claims.py`) and is `Contended` in
+the end, where other processes change them all the same.
 """
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any, NoReturn, TypeVar
 
 from sqlalchemy import Connection, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -27,25 +30,23 @@ from residua.errors import (
 )
 from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations import faults
-from residua.ledger.operations.batch import Slot, charged, copied, in_order
+from residua.ledger.operations.budgets import overdue, sharing_ended_holds
 from residua.ledger.operations.claims import Claims, WaitLimit
-from residua.ledger.operations.early_decisions import (
-    ATTEMPTS,
-    LOSSES,
-    QUICK,
-    SLOW,
-    EarlyDecisions,
-    Stale,
-)
-from residua.ledger.operations.early_rulings import Compute, here
-from residua.ledger.operations.group_commit import Ticket, Turns
-from residua.ledger.operations.overdue import ending_with, overdue
+from residua.ledger.operations.early_rulings import QUICK, Compute, EarlyRulings, Slow, here
+from residua.ledger.operations.group_commit import CommitQueue, Slot
 from residua.ledger.operations.requests import Request
+from residua.ledger.operations.spending import Commit
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.anchor import Anchor, Marks
 from residua.ledger.storage.store import Again, Lost, Store, Unsure
 
+T = TypeVar("T")
+
+_ATTEMPTS = 4
+"""How often a slow query is computed at most: more give it a better chance on a busy budget."""
+_LOSSES = 2
+"""Attempts after which the budgets are claimed for a query that is computed elsewhere."""
 _TRIES = 20
 _MOST_HELD = 1024
 _R = schema.records
@@ -82,11 +83,11 @@ class Gate:
         """Marks that are stored and could not be anchored."""
         self._mute: Exception | None = None
         """Why the anchor cannot be written now, or None; the store is not written then."""
-        self._early = EarlyDecisions()
+        self._early = EarlyRulings()
         self._held: dict[str, tuple[str, Held]] = {}
         """What the open holds of budgets need, and the heads that it was stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
-        self._turns: Turns[Slot] = Turns()
+        self._queue = CommitQueue(self._carry_out)
         self._claims = Claims()
 
     # -- queueing -----------------------------------------------------------------------
@@ -94,84 +95,55 @@ class Gate:
     def submit(self, request: Request, compute: Compute = here) -> Any:
         """Carry out a request; return the answer once it is durable.
 
-        `compute` makes decisions that may take long. Where that is not in this thread, nothing slow
-        is decided under the lock: after two attempts the budgets are claimed (`claims.py`), and
-        `Contended` is raised where other processes change them all the same.
+        `compute` makes decisions that take long; where that is not in this thread, none of them is
+        made under the lock.
         """
-        limit = WaitLimit()
-        if compute is here:
-            longest = [SLOW] * (ATTEMPTS - 1) + [math.inf]
-            return self._attempt(request, compute, longest, limit).result()
-        slot = self._attempt(request, compute, [QUICK] * LOSSES, limit)
-        if isinstance(slot.error, Stale):
-            wanted = charged(self._look_at(request), request)
-            longest = [QUICK] * (ATTEMPTS - LOSSES - 1) + [SLOW]
-            with self._claims.claimed(request, wanted, limit):
-                slot = self._attempt(request, compute, longest, limit)
-        if isinstance(slot.error, Stale):
-            raise Contended(
-                f"the budgets changed {ATTEMPTS} times while the query was decided; nothing was"
-                " spent"
-            )
-        return slot.result()
+        waits = WaitLimit()
+        with ExitStack() as claim:
+            for attempt in range(_ATTEMPTS + 1):
+                must = compute is here and attempt == _ATTEMPTS
+                slot = self._run(request, None if must else QUICK, waits)
+                if not isinstance(slot.error, Slow):
+                    return slot.result()
+                if compute is not here and attempt == _LOSSES:
+                    claim.enter_context(self._claims.claimed(request, slot.error.budgets, waits))
+                if attempt < _ATTEMPTS:
+                    self._early.compute(slot.error, compute)
+        raise Contended(
+            f"the budgets changed {_ATTEMPTS} times while the query was decided; nothing was spent"
+        )
 
-    def _attempt(
-        self, request: Request, compute: Compute, longest: Sequence[float], limit: WaitLimit
-    ) -> Slot:
-        """Decide early where that is wanted, and queue, until the decision is up to date."""
-        for each in longest:
-            if self._early.wanted(request) and not self._early.decide_on_last(request, compute):
-                self._early.decide(self._look_at(request), request, compute)
-            (slot,) = self._through([request], each)
-            while slot.barred:
-                self._claims.wait(request, slot.barred, limit)
-                (slot,) = self._through([request], each)
-            if not isinstance(slot.error, Stale):
-                break
-        return slot
+    def _run(self, request: Request, within: int | None, waits: WaitLimit) -> Slot:
+        """Queue up; again, where that had to wait for a claim."""
+        while True:
+            if self.closed is not None:
+                raise type(self.closed)(*self.closed.args)
+            self.store.check_process()
+            slot = Slot(request, within)
+            self._queue.run(slot)
+            if slot.error is not None or not slot.barred:
+                return slot
+            self._claims.wait(request, slot.barred, waits)
 
-    def decide(self, page: Page, request: Request, compute: Compute = here) -> None:
-        """Decide in advance what may take long, for a caller that only reads the page."""
-        if self._early.time_on(page, request) > 0:
-            self._early.decide(page, request, compute)
-
-    def submit_all(self, requests: Sequence[Request]) -> list[Any]:
-        """The same for several, in one transaction: of each the answer, or the error it met."""
-        slots, limit = self._through(requests), WaitLimit()
-        while barred := [slot for slot in slots if slot.barred]:
+    def look_and_rule(self, names: Sequence[str], rule: Callable[[Page], T], compute: Compute) -> T:
+        """What `rule` says of budgets as they are now; a slow decision is computed by `compute`."""
+        page = self.look(names)
+        page.within = QUICK
+        while True:
             try:
-                self._claims.wait(None, barred[0].barred, limit)
-            except Contended as error:
-                for slot in barred:
-                    slot.error = error
-                break
-            again = iter(self._through([slot.request for slot in barred]))
-            slots = [next(again) if slot.barred else slot for slot in slots]
-        return [slot.answer if slot.error is None else slot.error for slot in slots]
+                return rule(page)
+            except Slow as slow:
+                self._early.compute(slow, compute)
 
-    def _look_at(self, request: Request) -> Page:
-        keys = () if request.key is None else ((request.principal, request.key),)
-        return self.look(request.names, keys=keys, hold=request.hold)
-
-    def look(
-        self,
-        names: Sequence[str],
-        partitions: bool = False,
-        keys: Sequence[tuple[str, str]] = (),
-        hold: str | None = None,
-    ) -> Page:
+    def look(self, names: Sequence[str], partitions: bool = False) -> Page:
         """Budgets as a request would find them, with what is overdue done; never written.
 
         The transaction is over then, so computations on them keep no other caller waiting. With
-        `partitions`, those of these budgets are included; with `keys` and a `hold`, the decisions
-        under them, and the budgets of the hold.
+        `partitions`, those of these budgets are included.
         """
         with self.store.reading() as connection:
             page = self._page(connection)
-            if hold is not None:
-                page.load_holds([hold])
-                names = [*names, *(page.holds[hold].members if hold in page.holds else ())]
-            page.open(names, keys)
+            page.open(names)
             loaded: set[str] = set()
             while loaded != set(page.entries):
                 loaded = set(page.entries)
@@ -183,51 +155,17 @@ class Gate:
             sweep.run(page)
         return page
 
-    def _through(self, requests: Sequence[Request], longest: float = math.inf) -> list[Slot]:
-        if self.closed is not None:
-            raise type(self.closed)(*self.closed.args)
-        self.store.check_process()
-        slots = [Slot(request, longest) for request in requests]
-        if not slots:
-            return slots
-        mine = Ticket(slots)
-        try:
-            if self._turns.leads(mine):
-                self._answer(mine)
-        except BaseException:
-            # Only this caller was interrupted, perhaps after the commit.
-            for ticket in self._turns.leave(mine):
-                for slot in ticket.wanted:
-                    slot.error = OutcomeUnknown(
-                        "the transaction was interrupted; ask again with the same key, until then"
-                        " it counts as spent"
-                    )
-                ticket.finish()
-            raise
-        return slots
-
-    def _answer(self, mine: Ticket[Slot]) -> None:
-        """Lead: carry out everything that waits, and wake the callers."""
-        batch = self._turns.take(mine)
-        slots = [slot for ticket in batch for slot in ticket.wanted]
-        try:
-            self._lead(slots)
-        except Exception as error:
-            own = set(map(id, mine.wanted))
-            for each in slots:
-                each.error = error if id(each) in own else copied(error)
-        self._turns.done(mine)
-        faults.point("answered")
-
     # -- one transaction ----------------------------------------------------------------
 
-    def _lead(self, batch: Sequence[Slot]) -> None:
+    def _carry_out(self, batch: Sequence[Slot]) -> None:
+        """Carry out everything that waits, in one transaction."""
         self._learn()
         extra: set[str] = set()
         lost = False
         for _ in range(_TRIES):
             try:
                 self._transact(batch, extra)
+                faults.point("answered")
                 return
             except _Wider as wider:
                 extra |= wider.names
@@ -292,60 +230,34 @@ class Gate:
 
     def _decide(self, page: Page, batch: Sequence[Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""
-        # What this thread has worked, had it never waited for the processor or the interpreter.
-        worked = time.thread_time()
-        times = {id(slot): self._early.time_on(page, slot.request) for slot in batch}
-        decided_one = False
-        for slot in sorted(in_order(page, batch), key=lambda slot: times[id(slot)] >= QUICK):
-            slot.error, slot.barred = None, self._barred(page, slot)
+        for slot in _in_order(page, batch):
+            slot.error, slot.barred = None, self._barred(page, slot.request)
             if slot.barred:
                 continue
-            # Again, for those before it may have moved the state.
-            expected = self._early.time_on(page, slot.request)
-            slow = expected >= QUICK
-            if expected > slot.longest or (decided_one and slow and slot.longest < math.inf):
-                slot.error = Stale()
-                continue
-            decided_one = decided_one or slow
-            begun = time.perf_counter()
+            page.within = slot.within
             try:
                 slot.answer = slot.request.run(page)
-            except ResiduaError as error:
+            except (ResiduaError, Slow) as error:
                 slot.error = error
             except SQLAlchemyError:
                 raise
             except Exception as error:
                 slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
                 slot.error.__cause__ = error
-            else:
-                self._early.note_answer(slot.request, slot.answer)
-            took = time.perf_counter() - begun
-            worked += took
-            if took >= QUICK:
-                # Or it only waited. To ask for each would take longer than most decisions do.
-                now = time.thread_time()
-                took -= max(0.0, worked - now)
-                self._early.note_time(page, slot.request, took)
-                worked = now
 
-    def _barred(self, page: Page, slot: Slot) -> frozenset[str]:
+    def _barred(self, page: Page, request: Request) -> frozenset[str]:
         """The budgets that a request charges, if another request claims one of them."""
-        request = slot.request
-        if not self._claims:
+        if not self._claims or (request.principal, request.key) in page.keys:
             return frozenset()
-        wanted = charged(page, request)
-        known = (request.principal, request.key) in page.keys
-        return wanted if not known and self._claims.bar(request, wanted) else frozenset()
+        names = set(request.names)
+        if request.hold in page.holds:
+            names.update(page.holds[request.hold].members)
+        lines = [page.line(name) for name in names if name in page.entries]
+        charged = frozenset(entry.name for line in lines for entry in line)
+        return charged if self._claims.bar(request, charged) else frozenset()
 
     def _page(self, connection: Connection) -> Page:
-        return Page(
-            connection, self.store, self.ledger, self.incarnation, self._held, self._early.rulings
-        )
-
-    def _named(self, requests: Sequence[Request]) -> set[str]:
-        """The budgets that requests name, and those above them as far as these are known."""
-        names = {name for request in requests for name in request.names}
-        return names.union(*(self._above.get(name, ()) for name in names))
+        return Page(connection, self.store, self.ledger, self.incarnation, self._held, self._early)
 
     def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
         """Lock and read everything that the requests need, and what is overdue there."""
@@ -354,25 +266,21 @@ class Gate:
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]
         page.load_holds(held)
-        names = extra | self._named(requests)
+        names = extra.union(*(request.names for request in requests))
         names.update(name for row in page.holds.values() for name in row.members)
+        # Those above them, as far as these are known.
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
         keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
         page.open(names, keys, lock=True)
-        if self.store.locks_rows:
-            # What was read before the lock may have changed while it was waited for.
-            page.load_holds(held)
-        needed = set(page.entries) | ending_with(page, requests)
-        while needed - names:
-            if self.store.locks_rows:
-                raise _Wider(needed)
-            names |= needed
-            page.load(needed - set(page.entries))
-            needed = set(page.entries) | ending_with(page, requests)
+        # What was read before the lock may have changed while it was waited for.
+        page.load_holds(held)
+        needed = set(page.entries) | sharing_ended_holds(page, requests)
+        if needed - names:
+            raise _Wider(needed)
         self._check_anchored(page)
         for name in page.entries:
             if name not in self._above:
-                self._above[name] = tuple(entry.name for entry in _ancestors(page, name))
+                self._above[name] = tuple(entry.name for entry in page.upward(name))
         for sweep in overdue(page):
             sweep.run(page)
         return page
@@ -466,13 +374,15 @@ def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[
     return max((each for each in (one, other) if each), default=(-1, ""), key=lambda mark: mark[0])
 
 
-def _ancestors(page: Page, name: str) -> list[Any]:
-    found = []
-    parent = page.entries[name].parent
-    while parent is not None:
-        found.append(page.entry(parent))
-        parent = found[-1].parent
-    return found
+def _in_order(page: Page, batch: Sequence[Slot]) -> list[Slot]:
+    """A batch with its commits in the order of their holds, which spares folding these again.
+
+    They came at the same time, so that any order is one in which they may have come.
+    """
+    places = {id: at for each in page.entries.values() for at, id in enumerate(each.holds)}
+    commits = [slot for slot in batch if isinstance(slot.request, Commit)]
+    following = iter(sorted(commits, key=lambda slot: places.get(slot.request.hold or "", 0)))
+    return [next(following) if isinstance(s.request, Commit) else s for s in batch]
 
 
 def _landed(connection: Connection, place: tuple[int, int, str]) -> bool:

@@ -1,30 +1,39 @@
-"""Early rulings: computed before a request queues, and looked up by the committer.
+"""Slow decisions are made off the lock, so that they do not keep other callers waiting.
 
-A ruling is a pure function of the budgets' snapshots and of the query, so it may be computed before
-a request queues, in this process or in another one (`Compute`). The committer then finds it here,
-as long as the budgets have not moved.
+The committer decides each request under the lock within `QUICK` operations of counted work. A
+decision that needs more ends with `Slow`, which has the snapshots of its budgets. The caller then
+computes the ruling from these, in its own thread or in another process (`Compute`), and queues
+again. A ruling is a pure function of the snapshots and the query, so the committer takes it as it
+is, unless the budgets have moved meanwhile.
+
+Work that a cache saves counts like any other, since another process would have to do it. So where a
+decision counts much and is quick here all the same, it may count as much the next time.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from residua.errors import ResiduaError
-from residua.ledger.domain import rules
-from residua.ledger.domain.closed_forms import is_closed_form
+from residua.errors import LedgerError, ResiduaError, TooExpensive
 from residua.ledger.domain.described_query import Asked
-from residua.ledger.domain.rules import Rule, Ruling, Standing
+from residua.ledger.domain.rules import Ruling
 from residua.records import digest
-from residua.work_limit import OPERATIONS, UNLIMITED, limited
+from residua.work_limit import UNLIMITED, attempt, limited
 
 T = TypeVar("T")
-_MOST = 1024
-_LONG = 1000
+Rulings = dict[str, Ruling]
+"""By the name of a budget."""
+
+QUICK = 4_000_000
+"""Operations of a decision under the lock, some twenty milliseconds: more of them delay others for
+longer, fewer send more decisions through the queue twice."""
+QUICK_SECONDS = 0.01
+"""The same in seconds, for a decision whose work is in caches of this process."""
+_MOST_KEPT = 1024
+_LONGEST_KEPT = 1000
 """Characters of a description beyond which its hash stands for it."""
-OPERATIONS_A_SECOND = OPERATIONS / 20
-"""About what a core does."""
 
 
 class Compute(Protocol):
@@ -38,100 +47,90 @@ def here(do: Callable[..., T], *arguments: Any) -> T:
     return do(*arguments)
 
 
-class Found(NamedTuple):
-    """The result of a computation, and the processor seconds that it took."""
+class Slow(Exception):
+    """A decision that takes too long under the lock, and what to compute instead."""
 
-    rulings: dict[str, Ruling] | None
-    error: ResiduaError | None
-    """The request is wrong."""
-    failure: str | None
-    """Something else went wrong."""
-    seconds: float
-    operations: int = 0
-    """The counted work of it, cached values included (`work_limit.py`)."""
-
-    @property
-    def seconds_anywhere(self) -> float:
-        """The seconds that it takes a process that has nothing of it in a cache."""
-        return max(self.seconds, self.operations / OPERATIONS_A_SECOND)
-
-    def result(self) -> dict[str, Ruling]:
-        """The rulings, or what was raised in their place."""
-        if self.error is not None:
-            raise type(self.error)(*self.error.args)
-        if self.rulings is None:
-            raise RuntimeError(self.failure)
-        return self.rulings
+    def __init__(
+        self, judge: Callable[..., Rulings], budgets: frozenset[str], arguments: tuple[Any, ...]
+    ):
+        super().__init__()
+        self.judge, self.budgets, self.arguments = judge, budgets, arguments
 
 
-def timed(judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> Found:
-    """A function's ruling and its processor time; by the clock, a busy machine would look slow.
-
-    What fails here fails under the lock as well, which reports it.
-    """
-    rulings, error, failure = None, None, None
-    before = time.thread_time()
-    budget = limited("this", UNLIMITED)
-    try:
-        with budget:
-            rulings = judge(*arguments)
-    except ResiduaError as wrong:
-        error = wrong
-    except MemoryError:
-        raise
-    except Exception as failed:
-        failure = repr(failed)
-    return Found(rulings, error, failure, time.thread_time() - before, budget.budget.done)
-
-
-class Rulings:
-    """Rulings by where the budgets stood. Shared by the threads of a process."""
+class EarlyRulings:
+    """Rulings by what they depend on. Shared by the threads of a process."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Found] = {}
+        self._known: dict[Hashable, Rulings | ResiduaError] = {}
+        self._cached: dict[Hashable, int] = {}
+        """Operations that a query counts on its budgets, where it was quick here all the same."""
 
-    def judge(
-        self, rule: Rule, asked: Asked, standings: Mapping[str, Standing]
-    ) -> dict[str, Ruling]:
-        """A rule's decisions on the budgets that a request charges."""
-        found = self._find(spending_key, rule, asked, standings)
-        return rules.judge(rule, asked, standings) if found is None else found.result()
+    def find(self, within: int | None, judge: Callable[..., Rulings], *arguments: Any) -> Rulings:
+        """What `judge` rules: computed early, or now within so many operations.
 
-    def judge_commit(
-        self, standings: Mapping[str, Standing], places: Mapping[str, int]
-    ) -> dict[str, Ruling]:
-        """Whether each budget releases the hold at its place."""
-        found = self._find(commit_key, standings, places)
-        return rules.judge_commit(standings, places) if found is None else found.result()
+        Raises `Slow` where it takes more; the first argument has the snapshots by budget.
+        """
+        known = self._known.get(_key(judge, arguments)) if self._known else None
+        if isinstance(known, ResiduaError):
+            raise type(known)(*known.args)
+        if known is not None:
+            return known
+        if within is None:
+            return judge(*arguments)
+        if self._cached:
+            within += self._cached.get(_question(judge, arguments), 0)
+        found = attempt("this", within, lambda: judge(*arguments))
+        if isinstance(found, TooExpensive):
+            raise Slow(judge, frozenset(arguments[0]), arguments)
+        return found
 
-    def _find(self, key: Callable[..., Hashable], *arguments: Any) -> Found | None:
-        return self._known.get(key(*arguments)) if self._known else None
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self._known
-
-    def add(self, key: Hashable, found: Found) -> None:
-        """Keep a ruling."""
-        if len(self._known) >= _MOST:
-            self._known.clear()
-        self._known[key] = found
-
-
-def short_of(asked: Asked) -> str:
-    """A short text for a query alone: a caller chooses how long its description is."""
-    return asked.text if len(asked.text) <= _LONG else digest(asked.text.encode())
+    def compute(self, slow: Slow, compute: Compute) -> None:
+        """Make a slow decision, for the next attempt to find."""
+        begun = time.thread_time()
+        found, operations = compute(_outcome, slow.judge, slow.arguments)
+        if compute is here and time.thread_time() - begun < QUICK_SECONDS:
+            _keep(self._cached, _question(slow.judge, slow.arguments), operations)
+        _keep(self._known, _key(slow.judge, slow.arguments), found)
 
 
-def spending_key(rule: Rule, asked: Asked, standings: Mapping[str, Standing]) -> Hashable:
-    """By what the rulings on a spend or a hold are found."""
-    return rule.__name__, short_of(asked), tuple(standings.items())
+def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
+    if len(known) >= _MOST_KEPT:
+        known.clear()
+    known[key] = value
 
 
-def commit_key(standings: Mapping[str, Standing], places: Mapping[str, int]) -> Hashable:
-    """By what the rulings on a commit are found."""
-    return "commit", tuple(places.items()), tuple(standings.items())
+def _outcome(
+    judge: Callable[..., Rulings], arguments: tuple[Any, ...]
+) -> tuple[Rulings | ResiduaError, int]:
+    """The rulings, or the error to raise in their place; and the operations that it counts."""
+    found: Rulings | ResiduaError
+    with limited("this", UNLIMITED) as budget:
+        try:
+            found = judge(*arguments)
+        except ResiduaError as error:
+            found = error
+        except MemoryError:
+            raise
+        except Exception as error:
+            found = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+    return found, budget.done
 
 
-def are_closed_forms(asked: Asked, standings: Mapping[str, Standing]) -> bool:
-    """Whether a query is decided by closed forms on every budget."""
-    return all(is_closed_form(standing, asked) for standing in standings.values())
+def _question(judge: Callable[..., Rulings], arguments: tuple[Any, ...]) -> Hashable:
+    """What is asked of which budgets, wherever they stand."""
+    return _key(judge, (tuple(arguments[0]), *arguments[1:]))
+
+
+def _key(judge: Callable[..., Rulings], arguments: tuple[Any, ...]) -> Hashable:
+    return judge.__name__, *map(_short, arguments)
+
+
+def _short(argument: Any) -> Hashable:
+    """An argument as part of a key: a caller chooses how long the description of a query is."""
+    if isinstance(argument, Mapping):
+        return tuple(argument.items())
+    if isinstance(argument, Asked):
+        long = len(argument.text) > _LONGEST_KEPT
+        return digest(argument.text) if long else argument.text
+    found: Hashable = argument
+    return found

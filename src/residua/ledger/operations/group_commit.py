@@ -1,116 +1,116 @@
 """Group commit: callers queue up, and the first waiter becomes the leader for all that wait.
 
-A caller that finds the queue idle leads. A leader takes everything that waits. When that is done it
-wakes each caller through that caller's lock, and passes the lead to the first that arrived
-meanwhile. The cost of a turn hardly depends on the number of requests in it, and callers that were
-just answered often have another request; so a leader waits for them briefly, for a share of the
-time that the last turn took. A caller that is alone does not wait. An interrupted caller leaves the
-queue at any point: it passes the lead on, and wakes the callers whose work it took.
+A caller that finds nobody leading leads: it takes everything that waits, carries it out, and wakes
+all callers. Those that were answered return, and one of the others leads next. The cost of a turn
+hardly depends on the number of requests in it, and callers that were just answered often have
+another one; so a leader waits for them briefly, which gives 16 callers twice as many spends a
+second. An interrupted caller leaves the queue at any point; callers whose requests it took do not
+learn what became of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from threading import Lock
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from threading import Condition, Lock
+from typing import Any
 
-T = TypeVar("T")
+from residua.errors import LedgerError, OutcomeUnknown
+from residua.ledger.operations.requests import Request
 
-LONGEST_PAUSE, SHARE = 0.02, 0.25
-"""How long a leader waits for more callers, in seconds, and as a share of the last turn."""
+LONGEST_PAUSE = 0.02
+"""Seconds that a leader waits for more callers at most: the turn is larger, and begins later."""
+SHARE = 0.25
+"""The same as a share of the time that the last turn took."""
 
 
-class Ticket(Generic[T]):
-    """The requests of one caller, and its place in the queue."""
+class Slot:
+    """A request in the queue, and then its answer."""
 
-    __slots__ = ("_turn", "done", "taken", "wanted")
+    __slots__ = ("answer", "barred", "done", "error", "request", "within")
 
-    def __init__(self, wanted: Sequence[T]):
-        self.wanted = wanted
+    def __init__(self, request: Request, within: int | None = None):
+        self.request = request
+        self.within = within
+        """Operations that its decision may take under the lock; None: as many as it needs."""
+        self.barred: frozenset[str] = frozenset()
+        """The budgets that it charges, where another request has claimed one of them."""
+        self.answer: Any = None
+        self.error: BaseException | None = None
         self.done = False
-        self.taken: list[Ticket[T]] = []
-        """The tickets whose work it took as the leader."""
-        self._turn = Lock()
-        self._turn.acquire()
 
-    def finish(self) -> None:
-        """Wake the caller: it is done."""
-        self.done = True
-        if self._turn.locked():
-            self._turn.release()
+    def result(self) -> Any:
+        """The answer; raises the error in its place."""
+        if self.error is not None:
+            raise self.error
+        return self.answer
 
 
-class Turns(Generic[T]):
-    """The queue."""
+class CommitQueue:
+    """The queue. `carry_out` carries out requests, and is called by one caller at a time."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._waiting: list[Ticket[T]] = []
-        self._leader: Ticket[T] | None = None
-        self._around = 1
-        """How many callers to expect: those of the last turn, and those that waited then."""
-        self._patience = 0.0
-        self._begun = 0.0
-        self._gathered: Lock | None = None
-        """Released when as many wait as are expected; None where no leader waits for that."""
+    def __init__(self, carry_out: Callable[[Sequence[Slot]], None]):
+        self._carry_out = carry_out
+        lock = Lock()
+        self._arrived, self._changed = Condition(lock), Condition(lock)
+        self._waiting: list[Slot] = []
+        self._leader: Slot | None = None
+        self._expected = 1
+        """How many callers to wait for: those of the last turn, and those that waited then."""
+        self._pause = 0.0
 
-    def leads(self, ticket: Ticket[T]) -> bool:
-        """Queue up and wait: True if this caller must lead now, False if its work was done.
+    def run(self, mine: Slot) -> None:
+        """Queue up, and return when the request has an answer or an error."""
+        taken: list[Slot] = []
+        try:
+            with self._changed:
+                self._waiting.append(mine)
+                self._arrived.notify()
+                while self._leader is not None and not mine.done:
+                    self._changed.wait()
+                if mine.done:
+                    return
+                self._leader = mine
+                self._arrived.wait_for(lambda: len(self._waiting) >= self._expected, self._pause)
+                taken, self._waiting = self._waiting, []
+            begun = time.monotonic()
+            self._lead(mine, taken)
+            self._pause = min(LONGEST_PAUSE, SHARE * (time.monotonic() - begun))
+            self._leave(mine, taken)
+        except BaseException:
+            # Only this caller was interrupted, perhaps after the commit.
+            for slot in taken:
+                if not slot.done:
+                    slot.error = OutcomeUnknown(
+                        "the transaction was interrupted; ask again with the same key, until then"
+                        " it counts as spent"
+                    )
+            self._leave(mine, taken)
+            raise
 
-        A caller that is interrupted from here on, until all that it took is finished, must `leave`.
-        """
-        with self._lock:
-            self._waiting.append(ticket)
-            if self._leader is None:
-                self._leader = ticket
-                return True
-            if self._gathered is not None and len(self._waiting) >= self._around:
-                self._gathered.release()
-                self._gathered = None
-        ticket._turn.acquire()
-        return not ticket.done
+    def _lead(self, mine: Slot, taken: Sequence[Slot]) -> None:
+        try:
+            self._carry_out(taken)
+        except Exception as error:
+            for slot in taken:
+                slot.error = error if slot is mine else _copied(error)
 
-    def take(self, leader: Ticket[T]) -> list[Ticket[T]]:
-        """Take everything that waits, as the leader."""
-        gathered = Lock()
-        gathered.acquire()
-        with self._lock:
-            short = len(self._waiting) < self._around and self._patience > 0
-            self._gathered = gathered if short else None
-        if short:
-            gathered.acquire(timeout=self._patience)
-        with self._lock:
-            self._gathered = None
-            leader.taken, self._waiting = self._waiting, []
-        self._begun = time.monotonic()
-        return leader.taken
+    def _leave(self, mine: Slot, taken: Sequence[Slot]) -> None:
+        """Wake all callers, and pass the lead on; safe to repeat."""
+        with self._changed:
+            for slot in (mine, *taken):
+                slot.done = True
+            self._waiting = [slot for slot in self._waiting if not slot.done]
+            self._expected = len(taken) + len(self._waiting)
+            if self._leader is mine:
+                self._leader = None
+            self._changed.notify_all()
 
-    def done(self, leader: Ticket[T]) -> None:
-        """Wake the callers whose work was done, and pass the lead to the first waiter, if any."""
-        for ticket in leader.taken:
-            ticket.finish()
-        with self._lock:
-            self._around = max(1, len(leader.taken) + len(self._waiting))
-            self._patience = min(LONGEST_PAUSE, SHARE * (time.monotonic() - self._begun))
-            self._pass_on(leader)
-        # The leader is among them: the cycle would wait for the garbage collector.
-        leader.taken = []
 
-    def leave(self, ticket: Ticket[T]) -> list[Ticket[T]]:
-        """Leave the queue; returns the tickets that it took as leader and did not finish."""
-        with self._lock:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-            self._pass_on(ticket)
-        return [each for each in ticket.taken if not each.done]
-
-    def _pass_on(self, leader: Ticket[T]) -> None:
-        """Pass the lead to the first waiter, if any; do nothing if it was passed on before."""
-        if self._leader is leader:
-            self._gathered = None
-            self._leader = self._waiting[0] if self._waiting else None
-        following = self._leader
-        # Perhaps a second time, which does no harm to a caller that is awake.
-        if following in self._waiting and following._turn.locked():
-            following._turn.release()
+def _copied(error: Exception) -> Exception:
+    """The same error for another thread, which adds its own traceback."""
+    if not isinstance(error, LedgerError):
+        return error
+    other = type(error)(*error.args)
+    other.__cause__ = error.__cause__
+    return other

@@ -10,9 +10,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from residua.errors import ArgumentError, KeyReused
 from residua.filters import amounts
@@ -20,11 +19,17 @@ from residua.filters.decision import NOTHING_FITS
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.receipts import Cap, Receipt, Standings, receipt_of
+from residua.ledger.domain.receipts import (
+    Cap,
+    Receipt,
+    Reservation,
+    Standings,
+    receipt_of,
+    reservation_of,
+)
 from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
 from residua.ledger.domain.rules import holds as holds_
 from residua.ledger.domain.set_aside import SetAside
-from residua.ledger.operations.last_query import last_query_of
 from residua.ledger.operations.unit_of_work import Page
 from residua.ledger.storage.rows import KeyRow
 from residua.records import Canonical, Record, canonical, digest, state_after
@@ -36,41 +41,24 @@ _NOTHING = Canonical("[]")
 _NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Request(ABC):
     """A request to the committer."""
 
     principal: str
+    names: tuple[str, ...] = ()
+    """The budgets that it names."""
+    hold: str | None = None
+    """The reservation that it names."""
+    key: str | None = None
+    """The caller's key, or one that was made for this request."""
+    fresh: bool = False
+    """Whether the key was made for this request, so that it cannot have been used before."""
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The budgets that it names."""
-        return ()
-
-    @property
-    def hold(self) -> str | None:
-        """The reservation that it names."""
-        return None
-
-    @property
-    def key(self) -> str | None:
-        """The caller's key."""
-        return None
-
-    @property
-    def fresh(self) -> bool:
-        """Whether the key was made for this request, so that it cannot have been used before."""
-        return False
-
-    @property
-    def creates(self) -> bool:
-        """Whether it adds a budget."""
-        return False
-
-    @property
-    def lets_go(self) -> bool:
-        """Whether it releases all holds of its budgets."""
-        return False
+    creates: ClassVar[bool] = False
+    """Whether it adds a budget."""
+    releases: ClassVar[bool] = False
+    """Whether it releases all holds of its budgets."""
 
     @abstractmethod
     def run(self, page: Page) -> Any:
@@ -86,21 +74,28 @@ class Done:
     standings: Standings
     replayed: bool
 
-    @cached_property
+    @property
     def receipt(self) -> Receipt:
         """The caller's receipt, unless it reserved."""
+        return receipt_of(self.standings, **self._fields())
+
+    def reservation(self, ledger: Any) -> Reservation:
+        """The caller's reservation, which `ledger` commits or cancels."""
+        id, expires = self.record.body["hold"], self.record.body["expires"]
+        return reservation_of(self.standings, ledger, id=id, expires=expires, **self._fields())
+
+    def _fields(self) -> dict[str, Any]:
         record = self.record
-        return receipt_of(
-            self.standings,
-            admitted=record.admitted is True,
-            reason=str(record.reason),
-            seq=record.seq,
-            key=str(record.key),
-            replayed=self.replayed,
-            head=record.hash,
-            binding=record.binding,
-            budgets=self.budgets,
-        )
+        return {
+            "admitted": record.admitted is True,
+            "reason": str(record.reason),
+            "seq": record.seq,
+            "key": str(record.key),
+            "replayed": self.replayed,
+            "head": record.hash,
+            "binding": record.binding,
+            "budgets": self.budgets,
+        }
 
 
 def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:
@@ -291,7 +286,7 @@ def caps_of(page: Page, heads: Mapping[str, int]) -> dict[str, Cap]:
     found = {}
     for name, head in heads.items():
         root = page.cap(name)
-        last = last_query_of(page.store, page.entry(name).id, head)
+        last = page.last_query(name, head)
         found[name] = Cap(root.filter, root.generation + 1, last)
     return found
 

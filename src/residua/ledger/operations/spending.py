@@ -1,16 +1,19 @@
-"""Spend: decide and debit at once, all budgets or none."""
+"""Spend, reserve, commit, cancel and expire: all budgets or none, by the rule of `rules.py`."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from residua.ledger.domain import rules
+from residua.errors import UnknownHold
+from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import Asked
 from residua.ledger.domain.rules import Ruling
 from residua.ledger.operations.requests import (
+    LEDGER,
     Done,
     Request,
     append_group,
@@ -21,83 +24,66 @@ from residua.ledger.operations.requests import (
     held_now,
     relation_rulings,
     replay,
+    replayed,
     request_hash,
     standings_now,
     stated_holds,
 )
 from residua.ledger.operations.unit_of_work import Page
-from residua.ledger.storage.rows import KeyRow
-from residua.records import Canonical
+from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.records import Canonical, Record
 from residua.sized_cache import sized_cache
 
 
-@dataclass(frozen=True)
-class Asking(Request):
-    """A request that asks for a query, under a key."""
+@dataclass(frozen=True, kw_only=True)
+class Spend(Request):
+    """A spend: decide and debit at once."""
 
-    budgets: tuple[str, ...]
+    key: str
     one: bool
+    """Whether a single budget was named, rather than a list."""
     asked: Asked
-    under: str
     assumed: bool
-    own_key: bool
-
-    @property
-    def fresh(self) -> bool:
-        return self.own_key
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.budgets
-
-    @property
-    def key(self) -> str:
-        return self.under
-
-
-@dataclass(frozen=True)
-class Spend(Asking):
-    """A spend."""
 
     @property
     def request(self) -> str:
-        """The fields that distinguish it from other requests."""
-        return _request(self.budgets, self.asked.text, self.assumed)
+        """The hash of the fields that distinguish it from other requests."""
+        return _spend_hash(self.names, self.asked.text, self.assumed)
 
     def run(self, page: Page) -> Done:
-        request = self.request
-        before = replay(page, self, request, self.one)
+        before = replay(page, self, self.request, self.one)
         if before is not None:
             return before
         entries, rulings = judged(page, self, rules.spend)
-        return settled(page, "spend", self, request, entries, rulings, {})
+        made = _record(page, "spend", self, self.request, entries, rulings, {})
+        return _done(page, self, self.request, entries, made)
 
 
 @sized_cache(maxsize=4096)
-def _request(budgets: tuple[str, ...], text: str, assumed: bool) -> str:
-    return request_hash("spend", budgets, {"mechanism": text, "assumed": assumed})
+def _spend_hash(names: tuple[str, ...], text: str, assumed: bool) -> str:
+    return request_hash("spend", names, {"mechanism": text, "assumed": assumed})
 
 
-def judged(page: Page, asking: Asking, rule: rules.Rule) -> tuple[list[Entry], dict[str, Ruling]]:
+def judged(page: Page, asking: Spend, rule: rules.Rule) -> tuple[list[Entry], dict[str, Ruling]]:
     """The budgets that a request charges, and what a rule says of each."""
     check_relation(asking.asked, asking.assumed)
-    entries = charged(page, asking.budgets)
+    entries = charged(page, asking.names)
     rulings = relation_rulings(asking.asked, entries)
     if not rulings:
         standings = {entry.name: page.standing(entry) for entry in entries}
-        rulings = page.early.judge(rule, asking.asked, standings)
+        rulings = page.rule(rules.judge, standings, rule, asking.asked)
     return entries, rulings
 
 
-def settled(
+def _record(
     page: Page,
     type: str,
-    asking: Asking,
+    asking: Spend,
     request: str,
     entries: Sequence[Entry],
     rulings: Mapping[str, Ruling],
     fields: Mapping[str, Any],
-) -> Done:
+) -> dict[str, Record]:
     """Record a decision on every budget of a group; debit them all, or none."""
     refused_by, reason = binding(rulings, entries)
     admitted = refused_by is None
@@ -114,7 +100,7 @@ def settled(
             text = after.get(entry.name, entry.state_text)
             held[entry.name] = stated_holds(page, entry, text, ruling.held[ruling.kept :])
     common = {
-        "key": asking.under,
+        "key": asking.key,
         "request": request,
         "mechanism": asking.asked.written,
         "assumed": asking.assumed,
@@ -130,14 +116,149 @@ def settled(
     if admitted:
         for entry in entries:
             entry.spent, entry.held = True, rulings[entry.name].held
-    first = made[asking.budgets[0]]
-    # The first of the group, as `derive` finds it.
+    return made
+
+
+def _done(
+    page: Page,
+    asking: Spend,
+    request: str,
+    entries: Sequence[Entry],
+    made: Mapping[str, Record],
+    rule: rules.Fits = rules.spends,
+) -> Done:
+    """The outcome of a request, once its holds are begun or over; its key is kept."""
+    # The first of the group, as a recovery finds it.
     place = next(iter(made.values()))
     row = KeyRow(request, place.budget, place.seq, held_now(entries))
-    page.add_key(asking.principal, asking.under, row)
+    page.add_key(asking.principal, asking.key, row)
     return Done(
-        first,
+        made[asking.names[0]],
         {name: (each.seq, each.hash) for name, each in made.items()},
-        standings_now(page, asking.asked, asking.budgets, asking.one, entries),
+        standings_now(page, asking.asked, asking.names, asking.one, entries, rule),
         False,
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reserve(Spend):
+    """A hold for a mechanism that has not started."""
+
+    ttl: float
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @property
+    def request(self) -> str:
+        """The hash of the fields that distinguish it from other requests."""
+        fields = {"mechanism": self.asked.text, "assumed": self.assumed, "ttl": self.ttl}
+        return request_hash("reserve", self.names, fields)
+
+    def run(self, page: Page) -> Done:
+        before = replay(page, self, self.request, self.one)
+        if before is not None:
+            return before
+        entries, rulings = judged(page, self, rules.hold)
+        made = max(page.now, *(entry.time for entry in entries))
+        expires = clock.later(made, self.ttl)
+        fields = {"hold": self.id, "expires": expires}
+        records = _record(page, "hold", self, self.request, entries, rulings, fields)
+        if all(ruling.admitted for ruling in rulings.values()):
+            members = tuple(sorted(entry.name for entry in entries))
+            page.add_hold(
+                HoldRow(
+                    self.id, self.principal, self.key, members, self.asked.text, self.assumed,
+                    made, expires, "open",
+                )
+            )  # fmt: skip
+        return _done(page, self, self.request, entries, records, rules.holds)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit(Request):
+    """Debit a hold and permit its run."""
+
+    hold: str
+    key: str
+
+    def run(self, page: Page) -> Done:
+        request = request_hash("commit", (), {"hold": self.hold})
+        row = page.holds.get(self.hold)
+        named = () if row is None else _leaves(page, row.members)
+        before = replay(page, self, request, len(named) == 1, named)
+        if before is not None:
+            return before
+        if row is not None and row.status == "committed" and row.ended_by is not None:
+            budget, seq, kept = row.ended_by.split("\n")
+            place = KeyRow("", budget, int(seq), kept or None)
+            return replayed(page, place, named, len(named) == 1)
+        row, entries = _open_hold(page, self.hold)
+        for name in row.members:
+            page.open_line(name)
+        standings = {entry.name: page.standing(entry) for entry in entries}
+        order = {entry.name: entry.holds.index(row.id) for entry in entries}
+        rulings = page.rule(rules.judge_commit, standings, order)
+        asking = Spend(
+            principal=self.principal, names=named, one=len(named) == 1, key=self.key,
+            asked=row.asked, assumed=row.assumed,
+        )  # fmt: skip
+        made = _record(page, "commit", asking, request, entries, rulings, {"hold": row.id})
+        if all(ruling.admitted for ruling in rulings.values()):
+            page.end_hold(row, "committed", None)
+            places = {name: each.seq for name, each in made.items()}
+            row.ended_by = committed_at(places, held_now(entries))
+        return _done(page, asking, request, entries, made)
+
+
+def _leaves(page: Page, members: Sequence[str]) -> tuple[str, ...]:
+    """The budgets of a group that are not there as the ancestors of others."""
+    above = {entry.name for name in members for entry in page.line(name)[1:]}
+    return tuple(sorted(name for name in members if name not in above))
+
+
+def committed_at(places: Mapping[str, int], held: str | None) -> str:
+    """Where a group's commit is found, and the holds that were open after it, for a hold's row."""
+    name = min(places)
+    return f"{name}\n{places[name]}\n{held or ''}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancel(Request):
+    """Let a hold go: its mechanism never started."""
+
+    hold: str
+    reason: str
+
+    def run(self, page: Page) -> None:
+        row, entries = _open_hold(page, self.hold)
+        release(page, row, entries, "cancel", self.principal, self.reason)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expire(Request):
+    """Let a hold go whose time is over."""
+
+    id: str
+
+    def run(self, page: Page) -> None:
+        row = page.holds[self.id]
+        if row.status == "open":
+            entries = [page.entry(name) for name in row.members]
+            release(page, row, entries, "expire", LEDGER, f"its time was over at {row.expires}")
+
+
+def release(
+    page: Page, row: HoldRow, entries: list[Entry], type: str, by: str, reason: str
+) -> None:
+    """Record that a hold is gone from every budget of its group. No state moves."""
+    append_group(page, type, by, entries, {"hold": row.id, "reason": reason}, {})
+    page.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
+
+
+def _open_hold(page: Page, id: str) -> tuple[HoldRow, list[Entry]]:
+    """An open reservation and its budgets."""
+    row = page.holds.get(id)
+    if row is None:
+        raise UnknownHold(f"there is no reservation {id!r}")
+    if row.status != "open":
+        raise UnknownHold(f"reservation {id!r} is not open: it was {row.status}")
+    return row, [page.entry(name) for name in row.members]

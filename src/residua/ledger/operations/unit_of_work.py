@@ -7,14 +7,15 @@ request that fails leaves it unchanged for the others.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, or_, select
 
 from residua.errors import (
     BrokenRecord,
@@ -23,23 +24,29 @@ from residua.errors import (
     RetiredBudget,
     UnknownBudget,
 )
-from residua.ledger.domain.budget_row import BudgetRow, Entry, from_row, to_row
-from residua.ledger.domain.rules import Standing
+from residua.filters.query import Query
+from residua.ledger.domain.budget_row import Entry
+from residua.ledger.domain.described_query import from_text
+from residua.ledger.domain.rules import Ruling, Standing
 from residua.ledger.domain.set_aside import Held, without_hold
-from residua.ledger.operations.early_rulings import Rulings
+from residua.ledger.operations.early_rulings import EarlyRulings
 from residua.ledger.storage import rows, schema
-from residua.ledger.storage.migrations import check_facts
 from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.ledger.storage.schema import check_facts
 from residua.ledger.storage.statements import Question, Write, listed
 from residua.ledger.storage.store import Store
-from residua.records import Record, read, record
+from residua.records import Record, canonical, read, record
 
 _B, _R = schema.budgets, schema.records
 _AT_ONCE = 500
 """Names in one query: databases limit the parameters of a statement."""
 _DIVIDED = "partitions"
 """The `children` of a budget whose children are partitions."""
-
+_MOVING = ("spend", "commit")
+"""Records that move a budget's state where they are admitted."""
+_COMMITMENTS = 8
+"""Records that are read for the last query: commitments of a Rényi budget, of which a window has
+one at most, are passed over."""
 
 HeldStates = Mapping[str, tuple[str, Held]]
 """By budget: the hash of a head, and `Entry.held` as of then."""
@@ -55,12 +62,14 @@ class Page:
         ledger: str,
         incarnation: str,
         held: HeldStates = MappingProxyType({}),
-        early: Rulings | None = None,
+        early: EarlyRulings | None = None,
     ):
         """`held` has what is known to be needed for open holds."""
         self.connection = connection
         self._held = held
-        self.early = Rulings() if early is None else early
+        self._early = EarlyRulings() if early is None else early
+        self.within: int | None = None
+        """Operations that the next decision may take; None: as many as it needs."""
         self.store = store
         self.ledger = ledger
         self.incarnation = incarnation
@@ -109,7 +118,7 @@ class Page:
 
     def _look(self, found: Sequence[tuple[Any, ...]]) -> None:
         facts = {name: value for name, value, _ in found}
-        check_facts(self.store, facts)
+        check_facts(self.store.place, facts)
         if (facts["ledger"], facts["incarnation"]) != (self.ledger, self.incarnation):
             raise ReadOnlyLedger(
                 f"{self.store.place} was recovered or replaced since it was opened: open it again"
@@ -125,7 +134,7 @@ class Page:
 
     def _take(self, found: Sequence[tuple[Any, ...]]) -> None:
         with readable("budgets"):
-            entries = [from_row(BudgetRow._make(row)) for row in found]
+            entries = [rows.entry_of(row) for row in found]
         for each in entries:
             head, states = self._held.get(each.name, ("", ()))
             if head == each.head_hash:
@@ -135,20 +144,10 @@ class Page:
         if above:
             self.load(above)
             return
-        self._check_lines()
         held = {id for entry in self.entries.values() for id in entry.holds}
         self.load_holds(held)
         if not held <= self.holds.keys():
             raise BrokenRecord("an open reservation is missing in the store")
-
-    def _check_lines(self) -> None:
-        """Raise where a budget is its own ancestor: a walk up from there would never end."""
-        for name, entry in self.entries.items():
-            steps, at = 0, entry
-            while at.parent is not None and at.parent in self.entries:
-                steps, at = steps + 1, self.entries[at.parent]
-                if steps > len(self.entries):
-                    raise BrokenRecord(f"budget {name!r} is its own ancestor in the store")
 
     def load_holds(self, ids: Iterable[str]) -> None:
         """Read reservations."""
@@ -185,6 +184,11 @@ class Page:
                 self._partitions[row.parent].append(row)
                 if row.children == _DIVIDED and row.name not in self._partitions:
                     divided.append(row.name)
+
+    def last_query(self, name: str, head: int) -> Callable[[], Query | None]:
+        """A function that reads the last query that a budget admitted up to a record, if any."""
+        store, id = self.store, self.entry(name).id
+        return lambda: _last_query(store, id, head)
 
     def record_at(self, budget: str, seq: int) -> Record:
         """A stored record, or one that is about to be."""
@@ -231,36 +235,39 @@ class Page:
             found.update(heads)
         return found
 
+    def upward(self, name: str) -> Iterator[Entry]:
+        """A budget and everything above it."""
+        entry = self.entry(name)
+        yield entry
+        for _ in self.entries:
+            if entry.parent is None:
+                return
+            entry = self.entry(entry.parent)
+            yield entry
+        raise BrokenRecord(f"budget {name!r} is its own ancestor in the store")
+
     def line(self, name: str) -> list[Entry]:
         """A budget and the ancestors that a spend on it charges.
 
         A quota charges what is above it; a partition does not charge the whole it is a part of.
         """
-        entry = self.entry(name)
-        charged = [entry]
-        while entry.parent is not None:
-            above = self.entry(entry.parent)
-            if entry.partition is None:
-                charged.append(above)
-            entry = above
-        return charged
+        own, *above = self.upward(name)
+        below = [own, *above]
+        charged = (each for each, part in zip(above, below, strict=False) if part.partition is None)
+        return [own, *charged]
 
     def cap(self, name: str) -> Entry:
         """The budget whose capacity is a guarantee for what this one spends."""
-        entry = self.entry(name)
-        while entry.parent is not None and entry.partition is None:
-            entry = self.entry(entry.parent)
-        return entry
+        return next(
+            each for each in self.upward(name) if each.parent is None or each.partition is not None
+        )
 
     def closed_by(self, name: str) -> Entry | None:
         """Why a budget is closed, or None: it, or an ancestor, is retired.
 
         A whole closes its partitions, though they do not charge it.
         """
-        entry: Entry | None = self.entry(name)
-        while entry is not None and not entry.retired:
-            entry = None if entry.parent is None else self.entry(entry.parent)
-        return entry
+        return next((each for each in self.upward(name) if each.retired), None)
 
     def open_line(self, name: str) -> list[Entry]:
         """The budgets that a spend charges; raises where the budget is closed."""
@@ -273,6 +280,10 @@ class Page:
         """The snapshot of a budget."""
         holds = tuple([self.holds[id].asked for id in entry.holds]) if entry.holds else ()
         return Standing(entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held)
+
+    def rule(self, judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> dict[str, Ruling]:
+        """What `judge` rules; raises `Slow` where that takes too long."""
+        return self._early.find(self.within, judge, *arguments)
 
     # -- what requests do ---------------------------------------------------------------
 
@@ -309,17 +320,7 @@ class Page:
     def add_key(self, principal: str, key: str, row: KeyRow) -> None:
         """Add the place of the decision on a key."""
         self.keys[principal, key] = row
-        self._keys_made.append(
-            {"principal": principal, "key": key, "request": row.request, "budget": row.budget,
-             "seq": row.seq, "held": row.held}
-        )  # fmt: skip
-
-    def set_held(self, principal: str, key: str, held: str | None) -> None:
-        """The holds that were open after the decision on a key that this page adds."""
-        row = self._keys_made[-1]
-        assert (row["principal"], row["key"]) == (principal, key)
-        row["held"] = held
-        self.keys[principal, key] = replace(self.keys[principal, key], held=held)
+        self._keys_made.append({"principal": principal, "key": key, **asdict(row)})
 
     def add_hold(self, row: HoldRow) -> None:
         """A new reservation, last in line with all its members."""
@@ -404,12 +405,12 @@ class Page:
         keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
         writes: list[tuple[Write, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
-            (rows.NEW_BUDGETS, [to_row(each) for each in self._made.values()]),
-            (rows.CHANGED_BUDGETS, [rows.changed(each) for each in old]),
-            (rows.NEW_RECORDS, [rows.record_row(entry, made) for entry, made in self._records]),
+            (rows.NEW_BUDGETS, [rows.new_budget(each) for each in self._made.values()]),
+            (rows.CHANGED_BUDGETS, [rows.changed_budget(each) for each in old]),
+            (rows.NEW_RECORDS, [rows.new_record(entry, made) for entry, made in self._records]),
             (rows.NEW_KEYS, keys),
-            (rows.NEW_HOLDS, [rows.hold_row(each) for each in self._holds_made]),
-            (rows.ENDED_HOLDS, [rows.hold_end(each) for each in ended]),
+            (rows.NEW_HOLDS, [rows.new_hold(each) for each in self._holds_made]),
+            (rows.ENDED_HOLDS, [rows.ended_hold(each) for each in ended]),
         ]
         self.store.put(self.connection, [(write, given) for write, given in writes if given])
 
@@ -438,6 +439,19 @@ def readable(what: str) -> Iterator[None]:
         raise BrokenRecord(f"the {what} of the store cannot be read: {error!r}") from error
 
 
-def names_of(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Their names."""
-    return tuple(each.name for each in entries)
+def _last_query(store: Store, id: int, head: int) -> Query | None:
+    # In canonical JSON `admitted` comes first, and quotes inside of texts are escaped.
+    moved = or_(*(_R.c.text.like(f'{{"admitted":true,%"type":"{type}",%') for type in _MOVING))
+    query = select(_R.c.text).where(_R.c.budget_id == id, _R.c.seq <= head, moved)
+    with store.reading() as connection:
+        found = (
+            connection.execute(query.order_by(_R.c.seq.desc()).limit(_COMMITMENTS)).scalars().all()
+        )
+    for text in found:
+        try:
+            asked = from_text(canonical(json.loads(text)["mechanism"])).query
+        except (ResiduaError, ValueError, KeyError, TypeError):
+            return None  # Records that were tampered with are for the verifier to report.
+        if isinstance(asked, Query):
+            return asked
+    return None

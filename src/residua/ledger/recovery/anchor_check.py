@@ -1,4 +1,4 @@
-"""Compare a store with its anchor to find lost records; nothing is written."""
+"""Compare a store with its anchor to find lost records."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from sqlalchemy import Connection, select
 
-from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger
+from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger, StoreUnavailable
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.operations.committer import Gate
 from residua.ledger.storage import schema
-from residua.ledger.storage.anchor import Anchored, Marks, behind
-from residua.ledger.storage.migrations import HOME, facts_in
+from residua.ledger.storage.anchor import Anchored, FileAnchor, Marks, behind
 from residua.ledger.storage.rows import hash_at
+from residua.ledger.storage.schema import HOME, UNANCHORED, facts_in, set_fact
 from residua.ledger.storage.store import Store
 
 _B = schema.budgets
@@ -33,6 +33,58 @@ def why_closed(gate: Gate) -> str | None:
         return f"the anchor {gate.anchor} cannot be read: {error}"
     except LedgerError as error:
         return str(error)
+
+
+def hold_against_anchor(gate: Gate) -> LedgerError | None:
+    """Compare the store with its anchor; why nothing may be written, if so.
+
+    What the anchor says is read first, so that a store that others write to is never behind it.
+    """
+    anchor = gate.anchor
+    assert anchor is not None
+    try:
+        said = anchor.read()
+        with gate.store.reading() as connection:
+            heads = heads_in(connection)
+            if said is None and heads:
+                # Perhaps another process has just made both.
+                said = anchor.read()
+            why = may_have_lost(gate, said, heads, connection)
+            facts, here = facts_in(connection) or {}, gate.store.identity(connection)
+        if why is not None:
+            return ReadOnlyLedger(why)
+        if said is None:
+            anchor.create(Anchored(gate.ledger, gate.incarnation))
+        elif isinstance(anchor, FileAnchor):
+            anchor.compact()
+        anchor.incarnation = gate.incarnation
+        known = dict(said.marks) if said is not None else {}
+        ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
+        if ahead:
+            # Perhaps of a process that died before it was durable.
+            with gate.store.writing() as connection:
+                gate.store.make_durable(connection)
+            anchor.write(ahead, lambda said: gate.check_one_chain(ahead, known, said))
+        # The anchor's contents may not be synced: its writer may have died before that.
+        gate.anchored, gate.others = ahead, {**gate.others, **known}
+        if facts.get(HOME) != (here or None) or UNANCHORED in facts:
+            _settle(gate.store, here or None)
+    except BrokenRecord as error:
+        return ReadOnlyLedger(f"{error}; recover the ledger (residua recover)")
+    except ReadOnlyLedger as error:
+        return error
+    except OSError as error:
+        return StoreUnavailable(f"the anchor {anchor} cannot be written: {error}")
+    return None
+
+
+def _settle(store: Store, home: str | None) -> None:
+    """Remember which database it is that nothing was found missing in, and that it is anchored."""
+    with store.writing() as connection:
+        store.lock_schema(connection)
+        set_fact(connection, HOME, home)
+        set_fact(connection, UNANCHORED, None)
+        store.commit(connection, lambda _: False)
 
 
 def must_be_open(read_only: str | None) -> None:

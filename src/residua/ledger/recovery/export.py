@@ -26,8 +26,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residua.ledger.recovery.export_file import write_lines
 from residua.ledger.storage import schema
-from residua.ledger.storage.open_store import opened_to_read
-from residua.ledger.storage.store import Store
+from residua.ledger.storage.store import Store, opened_to_read
 from residua.records import Record, canonical, digest, from_line
 
 _B, _R, _T = schema.budgets, schema.records, schema.tables

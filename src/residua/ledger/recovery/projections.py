@@ -13,7 +13,7 @@ from residua.errors import BrokenRecord
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
 from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.operations.holding import committed_at
+from residua.ledger.operations.spending import committed_at
 from residua.ledger.operations.unit_of_work import Page, drop_hold
 from residua.ledger.recovery.export_validation import is_reproduced, wrong
 from residua.ledger.storage.rows import HoldRow, KeyRow
@@ -134,8 +134,7 @@ class Derivation:
             if row is None:
                 raise BrokenRecord(f"the export ends the reservation {id!r}, which does not exist")
             if row.status == "open":
-                places = {name: (seq, "") for name, seq in self._left(record)}
-                by = committed_at(places, self._open_after(record))
+                by = committed_at(dict(self._left(record)), self._open_after(record))
                 page.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
         for who, record in self._asked.items():
             if who not in page.keys:

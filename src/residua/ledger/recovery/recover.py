@@ -43,7 +43,7 @@ from residua.ledger.recovery.export_validation import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
-from residua.ledger.storage.migrations import HOME, UNANCHORED, facts_in, set_fact
+from residua.ledger.storage.schema import HOME, UNANCHORED, facts_in, set_fact
 from residua.ledger.storage.store import TRIES, Again, Lost, Unsure
 from residua.records import Record, follows
 

@@ -6,9 +6,8 @@ the reply. A store ahead of its anchor has lost a reply, not a spend, and the an
 store behind it has lost spends, and opens read-only.
 
 The file has one line for the ledger and then one for each mark, every line with a check; later
-lines count. Behind the lines there are zeros, room for more: a file that does not grow is synced in
-half the time. A line that was cut short is the last one, and was never acknowledged; nor was
-anything behind the first zero.
+lines count. A line that was cut short is the last one, and was never acknowledged; nor was anything
+behind a zero, which a crash leaves in place of what was not synced.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from residua.errors import BrokenRecord, ReadOnlyLedger
 from residua.records import canonical, digest, written
@@ -35,6 +34,10 @@ except ImportError:  # pragma: no cover  (Windows: one process at a time may wri
 
 Marks = Mapping[str, tuple[int, str]]
 """The number and the hash of each budget's last acknowledged record."""
+
+_LONGEST = 1 << 18
+"""Bytes of a file beyond which it is rewritten when a ledger is opened: longer ones take longer to
+read then."""
 
 Check = Callable[[Marks], None]
 """Looks at what is marked already, and raises where no more may be marked."""
@@ -121,12 +124,9 @@ class FileAnchor(Anchor):
         self.path = path
         self._name = str(path)
         self._file: int | None = None
-        self._inode = self._size = 0
-        """The inode of the open file, and a lower bound of its length unless it was cut since."""
-        self._end = 0
-        """Where the lines ended when this process looked last."""
+        self._inode = 0
         self._seen = 0
-        """Up to where `news` has told."""
+        """Where the lines ended when this process looked last."""
         self._checked = False
         """Whether the open file was looked at: it is that of the incarnation."""
         self._doubtful = False
@@ -194,8 +194,9 @@ class FileAnchor(Anchor):
             with self._held() as file:
                 if not self._checked:
                     self._check_incarnation()
+                others = self._news(file)
                 if check is not None:
-                    check(self._news(file))
+                    check(others)
                 self._add(file, lines)
             # Others may write meanwhile. A process that replaces the file copies these lines,
             # synced.
@@ -207,20 +208,16 @@ class FileAnchor(Anchor):
                 raise
 
     def _add(self, file: int, lines: bytes) -> None:
-        end = self._found_end(file)
-        if end + len(lines) > self._size:
-            self._size = os.fstat(file).st_size
-        grows = end + len(lines) > self._size
+        """Add lines where the others end; a process may have died while it wrote there."""
         try:
-            _put(file, end, lines + bytes(1 << 16) if grows else lines)
+            if os.fstat(file).st_size > self._seen:
+                os.ftruncate(file, self._seen)
+            _append(file, lines)
         except OSError:
-            self._size = 0
             with suppress(OSError):
-                os.ftruncate(file, end)
+                os.ftruncate(file, self._seen)
             raise
-        self._end = end + len(lines)
-        if self._seen == end:
-            self._seen = self._end
+        self._seen += len(lines)
 
     def news(self) -> Marks:
         with self._lock:
@@ -231,20 +228,16 @@ class FileAnchor(Anchor):
             return self._news(self._file)
 
     def _news(self, file: int) -> Marks:
-        around = _get_at(file, 2, self._seen - 1) if self._seen else b""
-        if around in (b"\n\0", b"\n"):
-            return {}
-        if not around.startswith(b"\n"):
-            self._seen = 0  # It was not read yet, or was cut since.
-        lines = _lines_from(file, self._seen)
-        whole = lines[: lines.rfind(b"\n") + 1]
-        first, self._seen = self._seen, self._seen + len(whole)
-        if not first and not whole:
-            raise _emptied(self.path)
-        if not whole:
-            return {}
+        found = _read_from(file, self._seen - 1) if self._seen else b""
+        if not found.startswith(b"\n"):
+            # It was not read yet, or something else was put in its place.
+            self._seen, found = 0, b"\n" + _read_from(file, 0)
+        lines = _lines(found[1:])
+        first, self._seen = self._seen, self._seen + len(lines)
+        if not self._seen:
+            raise OSError(f"{self.path} is empty: it was cut")
         try:
-            return _parsed(_HEADING + whole if first else whole, str(self.path)).marks
+            return _parsed(_HEADING + lines if first else lines, str(self.path)).marks
         except BrokenRecord:
             self._seen = 0  # Perhaps what was seen was taken back; from the start, then.
             raise
@@ -252,7 +245,7 @@ class FileAnchor(Anchor):
     def _opened(self) -> int:
         file = os.open(self.path, os.O_RDWR | getattr(os, "O_BINARY", 0))
         self._inode = os.fstat(file).st_ino
-        self._end = self._seen = self._size = 0
+        self._seen = 0
         self._checked = False
         return file
 
@@ -267,28 +260,11 @@ class FileAnchor(Anchor):
     def _was_replaced(self) -> bool:
         return os.stat(self._name).st_ino != self._inode
 
-    def _found_end(self, file: int) -> int:
-        """Where the lines end. Others may have written some since, or died while they did."""
-        around = _get_at(file, 2, self._end - 1) if self._end else b""
-        if around in (b"\n\0", b"\n"):
-            return self._end
-        if not around.startswith(b"\n"):
-            self._end = 0  # It was not read yet, or something else was put in its place.
-        added = _lines_from(file, self._end)
-        whole = added.rfind(b"\n") + 1
-        if whole < len(added):
-            os.ftruncate(file, self._end + whole)
-        self._end += whole
-        if not self._end:
-            raise _emptied(self.path)
-        return self._end
-
     def compact(self, whole: bool = False) -> None:
         """Rewrite a long file, or one whose last line was cut short, by its last marks."""
         with self._lock, self._held():
             content = self.path.read_bytes()
-            lines, _, rest = content.partition(b"\0")
-            if whole or len(lines) > 1 << 18 or not lines.endswith(b"\n") or rest.strip(b"\0"):
+            if whole or len(content) > _LONGEST or content != _lines(content):
                 self._put(_parsed(content, str(self.path)), os.replace)
                 self._doubtful = False
 
@@ -390,18 +366,15 @@ def _marked(marks: Marks) -> bytes:
 _HEADING = _heading("", "")
 
 
-def _lines_from(file: int, place: int) -> bytes:
-    """The bytes before the first zero; the last line may have been cut short."""
-    found = b""
-    while b"\0" not in found and (more := _get_at(file, 4096, place + len(found))):
-        found += more
-    return found.partition(b"\0")[0]
+def _lines(content: bytes) -> bytes:
+    """The whole lines before the first zero."""
+    lines = content.partition(b"\0")[0]
+    return lines[: lines.rfind(b"\n") + 1]
 
 
 def _parsed(content: bytes, where: str) -> Anchored:
-    *whole, _cut = content.partition(b"\0")[0].split(b"\n")
     said = []
-    for place, line in enumerate(whole):
+    for place, line in enumerate(_lines(content).split(b"\n")[:-1]):
         check, _, text = line.decode(errors="replace").partition(" ")
         if digest(text)[:16] != check:
             raise BrokenRecord(f"{where}: line {place + 1} of the anchor was damaged")
@@ -417,28 +390,19 @@ def _parsed(content: bytes, where: str) -> Anchored:
     return Anchored(said[0]["ledger"], said[0]["incarnation"], marks)
 
 
-def _emptied(path: Path) -> OSError:
-    """A file without its first line is not an anchor: its other lines cannot be read."""
-    return OSError(f"{path} is empty: it was cut")
+def _read_from(file: int, place: int) -> bytes:
+    """The bytes from a place on."""
+    os.lseek(file, place, os.SEEK_SET)
+    found = b""
+    while more := os.read(file, 1 << 16):
+        found += more
+    return found
 
 
-def _put(file: int, place: int, content: bytes) -> None:
-    if _write_at(file, content, place) != len(content):
+def _append(file: int, content: bytes) -> None:
+    os.lseek(file, 0, os.SEEK_END)
+    if os.write(file, content) != len(content):
         raise OSError("only a part was taken: the disk is full")
-
-
-if hasattr(os, "pread"):
-    _get_at, _write_at = os.pread, os.pwrite
-
-else:  # pragma: no cover  (Windows)
-
-    def _get_at(file: int, most: int, place: int, /) -> bytes:
-        os.lseek(file, place, os.SEEK_SET)
-        return os.read(file, most)
-
-    def _write_at(file: int, content: Any, place: int, /) -> int:
-        os.lseek(file, place, os.SEEK_SET)
-        return os.write(file, content)
 
 
 def _sync(file: int) -> None:

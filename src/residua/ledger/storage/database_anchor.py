@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     Connection,
+    Index,
     Integer,
     MetaData,
     Table,
@@ -21,11 +23,10 @@ from sqlalchemy import (
     inspect,
     or_,
     select,
-    text,
     update,
 )
 
-from residua.errors import OutcomeUnknown, ReadOnlyLedger, StoreUnavailable
+from residua.errors import OutcomeUnknown, StoreUnavailable
 from residua.ledger.storage.anchor import (
     Anchor,
     Anchored,
@@ -34,24 +35,17 @@ from residua.ledger.storage.anchor import (
     check_begun,
     check_later,
 )
-from residua.ledger.storage.open_store import open_store
-from residua.ledger.storage.store import TRIES, Again, Place, Store, Unsure
-
-_TABLE = "residua_anchors"
-_MADE = f"""CREATE TABLE IF NOT EXISTS {_TABLE} (
-    ledger TEXT NOT NULL, budget TEXT NOT NULL, seq INTEGER NOT NULL, head TEXT NOT NULL,
-    PRIMARY KEY (ledger, budget))"""
-_NUMBERED = f"ALTER TABLE {_TABLE} ADD COLUMN change BIGINT NOT NULL DEFAULT 0"
-_FOUND = f"CREATE INDEX IF NOT EXISTS {_TABLE}_by_change ON {_TABLE} (ledger, change)"
+from residua.ledger.storage.store import TRIES, Again, Place, Unsure, open_store
 
 _A = Table(
-    _TABLE,
+    "residua_anchors",
     MetaData(),
     Column("ledger", Text, primary_key=True),
     Column("budget", Text, primary_key=True),
     Column("seq", Integer, nullable=False),
     Column("head", Text, nullable=False),
-    Column("change", Integer, nullable=False),
+    Column("change", BigInteger, nullable=False),
+    Index("residua_anchors_by_change", "ledger", "change"),
 )
 _ITSELF = ""
 """The row that has the incarnation in place of a hash; no budget has that name."""
@@ -69,22 +63,11 @@ class DatabaseAnchor(Anchor):
         accept_async_standby: bool = False,
         read_only: bool = False,
     ):
-        self.store = _store(place, accept_async_standby, read_only)
+        if read_only and place.path is not None and not place.path.exists():
+            raise StoreUnavailable(f"the anchor {place} is gone")
+        self.store = open_store(place, accept_async_standby, read_only)
+        self._made = False
         self.belong(ledger)
-        try:
-            with self.store.reading() as connection:
-                older = inspect(connection).has_table(_TABLE)
-                self._made = _is_made(connection)
-            if older and not self._made:
-                if read_only:
-                    raise ReadOnlyLedger(
-                        f"the anchor {self} has the rows of an older version: open the ledger once"
-                        " for writing, which brings them up to date"
-                    )
-                self._change(lambda _: None)
-        except BaseException:
-            self.store.close()
-            raise
 
     def __str__(self) -> str:
         return str(self.store.place)
@@ -131,7 +114,7 @@ class DatabaseAnchor(Anchor):
         """Whether the table exists by now; a reader does not create it."""
         if not self._made:
             with self.store.reading() as connection:
-                self._made = _is_made(connection)
+                self._made = inspect(connection).has_table(_A.name)
         return self._made
 
     def create(self, said: Anchored) -> None:
@@ -188,7 +171,7 @@ class DatabaseAnchor(Anchor):
                 with self.store.writing() as connection:
                     self.store.lock_schema(connection)
                     if not self._made:
-                        _make(connection)
+                        _A.create(connection, checkfirst=True)
                     change(connection)
                     self.store.commit(connection, lambda _: False)
                 self._made = True
@@ -203,25 +186,5 @@ class DatabaseAnchor(Anchor):
         self.store.close()
 
 
-def _is_made(connection: Connection) -> bool:
-    found = inspect(connection)
-    if not found.has_table(_TABLE):
-        return False
-    return "change" in {column["name"] for column in found.get_columns(_TABLE)}
-
-
-def _make(connection: Connection) -> None:
-    connection.execute(text(_MADE))
-    if not _is_made(connection):
-        connection.execute(text(_NUMBERED))
-    connection.execute(text(_FOUND))
-
-
 def _row(ledger: str, name: str, mark: tuple[int, str], change: int) -> dict[str, object]:
     return {"ledger": ledger, "budget": name, "seq": mark[0], "head": mark[1], "change": change}
-
-
-def _store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:
-    if read_only and place.path is not None and not place.path.exists():
-        raise StoreUnavailable(f"the anchor {place} is gone")
-    return open_store(place, accept_async_standby, read_only)

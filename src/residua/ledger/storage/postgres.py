@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ClassVar
 
 import psycopg
@@ -21,14 +21,13 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from residua.errors import StoreUnavailable, UnsafeStore
 from residua.ledger.storage import schema
-from residua.ledger.storage.statements import Among, Prepared, Question, Write, listed
+from residua.ledger.storage.statements import Among, Prepared, Question, listed
 from residua.ledger.storage.store import (
     Again,
     Lost,
     Place,
     Store,
     Unsure,
-    check_changed,
     raised_by,
     unavailable,
 )
@@ -76,6 +75,8 @@ SET enable_seqscan = off; SET enable_bitmapscan = off;
 SET enable_hashjoin = off; SET enable_mergejoin = off
 """
 _WARNINGS = "residua_warnings"
+_SCHEMA_LOCK = 0x72657369
+"""The advisory lock of the schema, which no other program takes."""
 
 
 class PostgresStore(Store):
@@ -84,7 +85,7 @@ class PostgresStore(Store):
     now: ClassVar[str] = (
         "to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
     )
-    blob: ClassVar[str] = "BYTEA"
+    options: ClassVar[Mapping[str, Any]] = {"prepare": True}
     locks_rows: ClassVar[bool] = True
 
     def __init__(self, place: Place, accept_async_standby: bool = False):
@@ -162,11 +163,8 @@ class PostgresStore(Store):
         """Raise where the server has become one that may lose spends; once a minute."""
         if time.monotonic() < self._looked + 60.0:
             return
-        driver = _driver(connection)
-        try:
+        with self.driving(connection) as driver:
             self._check_server(driver)
-        except psycopg.Error as error:
-            raise raised_by(connection, error, lost=driver.broken or driver.closed) from error
 
     def begin_writing(self, connection: Connection) -> None:
         """Check the server; the statement that locks follows, and turns durable commits on."""
@@ -183,28 +181,21 @@ class PostgresStore(Store):
     def locking(self, names: Sequence[str]) -> list[Question]:
         return [(_LOCK, {"names": listed(names)})] if names else []
 
-    def ask(
-        self, connection: Connection, questions: Sequence[Question]
-    ) -> list[list[tuple[Any, ...]]]:
-        with _pipeline(connection) as driver:
-            asked = [
-                driver.execute(statement.postgres, values, prepare=True)
-                for statement, values in questions
-            ]
-        return [cursor.fetchall() for cursor in asked]
+    @contextmanager
+    def driving(self, connection: Connection) -> Iterator[psycopg.Connection[Any]]:
+        driver = _driver(connection)
+        try:
+            yield driver
+        except psycopg.Error as error:
+            lost = driver.broken or driver.closed or error.sqlstate == _FORGOTTEN
+            if lost:
+                connection.invalidate()
+                # Other idle connections are probably dead too.
+                connection.engine.dispose()
+            raise raised_by(connection, error, lost) from error
 
-    def put(
-        self,
-        connection: Connection,
-        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
-    ) -> None:
-        with _pipeline(connection) as driver:
-            done = [
-                driver.execute(write.postgres, {"rows": write.json(rows)}, prepare=True)
-                for write, rows in writes
-            ]
-        for (write, rows), cursor in zip(writes, done, strict=True):
-            check_changed(write, rows, cursor.rowcount)
+    def sent_at_once(self, driver: psycopg.Connection[Any]) -> AbstractContextManager[Any]:
+        return driver.pipeline()
 
     def tidy(self, connection: Connection) -> None:
         if connection.invalidated:
@@ -238,7 +229,7 @@ class PostgresStore(Store):
         warnings: list[str] = connection.info[_WARNINGS]
         warnings.clear()
         try:
-            with _failures(connection) as driver:
+            with self.driving(connection) as driver:
                 if driver.info.transaction_status == pq.TransactionStatus.INERROR:
                     raise Again  # The server would roll back, and call that a success.
                 if connection.in_transaction():
@@ -267,25 +258,3 @@ def _driver(connection: Connection) -> psycopg.Connection[Any]:
     driver = connection.connection.driver_connection
     assert isinstance(driver, psycopg.Connection)
     return driver
-
-
-@contextmanager
-def _failures(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
-    """The driver's connection; what it raises comes as SQLAlchemy would raise it."""
-    driver = _driver(connection)
-    try:
-        yield driver
-    except psycopg.Error as error:
-        lost = driver.broken or driver.closed or error.sqlstate == _FORGOTTEN
-        if lost:
-            connection.invalidate()
-            # Other idle connections are probably dead too.
-            connection.engine.dispose()
-        raise raised_by(connection, error, lost) from error
-
-
-@contextmanager
-def _pipeline(connection: Connection) -> Iterator[psycopg.Connection[Any]]:
-    """The same, in pipeline mode: what is executed inside is answered when it ends."""
-    with _failures(connection) as driver, driver.pipeline():
-        yield driver

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from sqlalchemy import Connection, select
 
-from residua.ledger.domain.budget_row import BudgetRow, Entry, to_row
+from residua.ledger.domain.budget_row import Entry, from_row, to_row
 from residua.ledger.domain.described_query import Asked, from_text
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Among, Prepared, Write
 from residua.records import Record
 
 _B, _R, _K, _H = schema.budgets, schema.records, schema.keys, schema.holds
+_BUDGET, _HOLD = tuple(_B.c.keys()), tuple(_H.c.keys())
 
 BUDGETS = Prepared(
-    select(*(_B.c[name] for name in BudgetRow._fields[:-1]), _R.c.text)
+    select(*_B.columns, _R.c.text)
     .join(_R, (_R.c.budget_id == _B.c.id) & (_R.c.seq == _B.c.head_seq))
     .where(Among(_B.c.name, "names"))
 )
@@ -81,35 +83,41 @@ class KeyRow:
     held: str | None
 
 
-def hold_of(row: tuple[Any, ...]) -> HoldRow:
-    """A reservation from its row."""
+def entry_of(row: Sequence[Any]) -> Entry:
+    """A budget from a row of `BUDGETS`."""
+    *columns, text = row
+    return from_row(dict(zip(_BUDGET, columns, strict=True)), text)
+
+
+def new_budget(entry: Entry) -> dict[str, Any]:
+    """Values for `NEW_BUDGETS`."""
+    return to_row(entry, _BUDGET)
+
+
+def changed_budget(entry: Entry) -> dict[str, Any]:
+    """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
+    new = to_row(entry, CHANGED_BUDGETS.columns)
+    return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
+
+
+def new_record(entry: Entry, made: Record) -> dict[str, Any]:
+    """Values for `NEW_RECORDS`."""
+    return {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
+
+
+def hold_of(row: Sequence[Any]) -> HoldRow:
+    """A reservation from a row of `HOLDS`."""
     id, principal, key, members, mechanism, assumed, *rest = row
     named = tuple(members.split("\n"))
     return HoldRow(id, principal, key, named, mechanism, bool(int(assumed)), *rest)
 
 
-def changed(entry: Entry) -> dict[str, Any]:
-    """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
-    row = to_row(entry)
-    new = {name: row[name] for name in CHANGED_BUDGETS.columns}
-    return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
+def new_hold(row: HoldRow) -> dict[str, Any]:
+    """Values for `NEW_HOLDS`."""
+    plain = {name: getattr(row, name) for name in _HOLD}
+    return {**plain, "members": "\n".join(row.members), "assumed": int(row.assumed)}
 
 
-def record_row(entry: Entry, made: Record) -> dict[str, Any]:
-    """The row of a record."""
-    return {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
-
-
-def hold_row(row: HoldRow) -> dict[str, Any]:
-    """The row of a reservation."""
-    return {
-        "id": row.id, "principal": row.principal, "key": row.key,
-        "members": "\n".join(row.members), "mechanism": row.mechanism,
-        "assumed": int(row.assumed), "made": row.made, "expires": row.expires,
-        "status": row.status, "ended_by": row.ended_by,
-    }  # fmt: skip
-
-
-def hold_end(row: HoldRow) -> dict[str, Any]:
-    """The columns of a reservation that change when it is over."""
+def ended_hold(row: HoldRow) -> dict[str, Any]:
+    """Values for `ENDED_HOLDS`."""
     return {"id": row.id, "status": row.status, "ended_by": row.ended_by}

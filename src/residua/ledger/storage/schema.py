@@ -1,16 +1,33 @@
-"""The tables of a ledger, and the migrations that create them.
+"""The tables of a ledger, and what `meta` says of it.
 
 `records` is the truth: every other row can be worked out again from it. `budgets` has each chain's
 head and what the gate needs at a glance (open holds, the end of a window); there is no state in it,
-because the head record holds the state. Migrations are an append-only list of statements: what has
-been released is never edited.
+because the head record holds the state.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Float, Integer, LargeBinary, MetaData, Table, Text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    delete,
+    insert,
+    inspect,
+    select,
+)
+
+from residua.errors import NewerLedger, NotALedger
 
 FORMAT = "residua ledger"
+VERSION = 2
+"""The version of these tables."""
 
 METADATA = MetaData()
 
@@ -73,6 +90,7 @@ holds = Table(
     Column("expires", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("ended_by", Text),
+    Index("residua_holds_by_status", "status", "made"),
 )
 tables = Table(
     "residua_tables",
@@ -81,38 +99,52 @@ tables = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE residua_budgets (
-            id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, parent TEXT, partition TEXT,
-            data TEXT, relation TEXT NOT NULL, unit TEXT NOT NULL, "window" DOUBLE PRECISION,
-            window_ends TEXT, created TEXT NOT NULL, filter TEXT NOT NULL,
-            head_seq INTEGER NOT NULL, head_hash TEXT NOT NULL, retired INTEGER NOT NULL,
-            generation INTEGER NOT NULL, spent INTEGER NOT NULL, children TEXT NOT NULL,
-            holds TEXT NOT NULL)""",
-        """CREATE TABLE residua_records (
-            budget_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
-            text TEXT NOT NULL, PRIMARY KEY (budget_id, seq))""",
-        """CREATE TABLE residua_keys (
-            principal TEXT NOT NULL, key TEXT NOT NULL, request TEXT NOT NULL,
-            budget TEXT NOT NULL, seq INTEGER NOT NULL, held TEXT,
-            PRIMARY KEY (principal, key))""",
-        """CREATE TABLE residua_holds (
-            id TEXT PRIMARY KEY, principal TEXT NOT NULL, key TEXT NOT NULL,
-            members TEXT NOT NULL, mechanism TEXT NOT NULL, assumed INTEGER NOT NULL,
-            made TEXT NOT NULL, expires TEXT NOT NULL, status TEXT NOT NULL, ended_by TEXT)""",
-        "CREATE INDEX residua_holds_by_status ON residua_holds (status, made)",
-        "CREATE TABLE residua_tables (hash TEXT PRIMARY KEY, content {blob} NOT NULL)",
-    ),
-    (
-        """CREATE TABLE residua_tokens (
-            id TEXT PRIMARY KEY, principal TEXT NOT NULL, role TEXT NOT NULL, scope TEXT,
-            hash TEXT NOT NULL, created TEXT NOT NULL, expires TEXT, revoked TEXT)""",
-    ),
+tokens = Table(
+    "residua_tokens",
+    METADATA,
+    Column("id", Text, primary_key=True),
+    Column("principal", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("scope", Text),
+    Column("hash", Text, nullable=False),
+    Column("created", Text, nullable=False),
+    Column("expires", Text),
+    Column("revoked", Text),
 )
-"""The statements that each version of the schema adds; version n has the first n entries."""
+"""The access tokens of a service."""
 
-VERSION = len(MIGRATIONS)
-READABLE = 1
-"""The oldest version that is read as it is: later additions are not needed for reading."""
-META = "CREATE TABLE IF NOT EXISTS residua_meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+HOME = "home"
+"""The fact that says which database this is, by `Store.identity`, where that is known."""
+UNANCHORED = "unanchored"
+"""The incarnation of the anchor that a recovery replaces, from its commit until that is done."""
+_MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
+
+
+def facts_in(connection: Connection) -> dict[str, str] | None:
+    """The facts in `meta`; None where there is no such table or nothing in it."""
+    if not inspect(connection).has_table(meta.name):
+        return None
+    rows = connection.execute(select(meta.c.name, meta.c.value))
+    return {row.name: row.value for row in rows} or None
+
+
+def set_fact(connection: Connection, name: str, value: str | None) -> None:
+    """Have `meta` say something else, or no longer say anything of this."""
+    connection.execute(delete(meta).where(meta.c.name == name))
+    if value is not None:
+        connection.execute(insert(meta).values(name=name, value=value))
+
+
+def check_facts(place: object, facts: dict[str, str]) -> None:
+    """Raise unless this is a ledger of a version that we know."""
+    if facts.get("format") != FORMAT or not set(facts) >= _MEMBERS:
+        raise NotALedger(f"{place} has a table residua_meta, but is not a ledger")
+    version = facts["schema"]
+    if not version.isdigit():
+        raise NotALedger(f"{place} has the unknown schema {version!r}")
+    if int(version) > VERSION:
+        raise NewerLedger(
+            f"{place} has schema {version}; this residua knows up to {VERSION}: use a newer one"
+        )
+    if int(version) < VERSION:
+        raise NotALedger(f"{place} has schema {version}, which no released residua wrote")

@@ -17,8 +17,8 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,8 +34,8 @@ from residua.errors import (
     StoreUnavailable,
     UnsafeStore,
 )
-from residua.ledger.storage.statements import Question, Write
-from residua.ledger.storage.store import Place, Store, Unsure, check_changed, raised_by, unavailable
+from residua.ledger.storage.statements import Question
+from residua.ledger.storage.store import Place, Store, Unsure, raised_by, unavailable
 
 _SETTLED = "residua_settled"
 _UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
@@ -55,7 +55,6 @@ class SqliteStore(Store):
     """The embedded store."""
 
     now: ClassVar[str] = "strftime('%Y-%m-%dT%H:%M:%fZ', 'now')"
-    blob: ClassVar[str] = "BLOB"
     locks_rows: ClassVar[bool] = False
 
     def __init__(self, place: Place, read_only: bool = False):
@@ -95,21 +94,17 @@ class SqliteStore(Store):
         if connection.info.get(_SETTLED):
             return
         wanted = "WAL" if self.wal else "DELETE"
-        try:
-            mode = _mode(_driver(connection), f"={wanted}")
+        with self.driving(connection) as driver:
+            mode = _mode(driver, f"={wanted}")
             if mode != wanted:
                 raise sqlite3.OperationalError(f"journal_mode stays {mode}, {wanted} is needed")
-        except sqlite3.Error as error:
-            raise raised_by(connection, error) from error
         connection.info[_SETTLED] = True
 
     def begin_writing(self, connection: Connection) -> None:
         self._check_file()
         self._settle(connection)
-        try:
-            _driver(connection).execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise raised_by(connection, error) from error
+        with self.driving(connection) as driver:
+            driver.execute("BEGIN IMMEDIATE")
 
     def _check_file(self) -> None:
         """Raise where the file at the path is not the one that is open."""
@@ -133,30 +128,12 @@ class SqliteStore(Store):
         """There is one writer."""
         return []
 
-    def ask(
-        self, connection: Connection, questions: Sequence[Question]
-    ) -> list[list[tuple[Any, ...]]]:
-        driver = _driver(connection)
-        found = []
+    @contextmanager
+    def driving(self, connection: Connection) -> Iterator[sqlite3.Connection]:
+        driver = connection.connection.driver_connection
+        assert isinstance(driver, sqlite3.Connection)
         try:
-            for statement, values in questions:
-                text, order = statement.sqlite
-                found.append(driver.execute(text, [values[name] for name in order]).fetchall())
-        except sqlite3.Error as error:
-            raise raised_by(connection, error) from error
-        return found
-
-    def put(
-        self,
-        connection: Connection,
-        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
-    ) -> None:
-        driver = _driver(connection)
-        try:
-            for write, rows in writes:
-                text, order = write.sqlite
-                done = driver.executemany(text, [[row[name] for name in order] for row in rows])
-                check_changed(write, rows, done.rowcount)
+            yield driver
         except sqlite3.Error as error:
             raise raised_by(connection, error) from error
 
@@ -166,12 +143,9 @@ class SqliteStore(Store):
         Once its journal is gone a transaction is seen, and once the directory is synced it is
         durable; a process that is killed in between leaves the latter to the next commit.
         """
-        driver = _driver(connection)
-        try:
+        with self.driving(connection) as driver:
             (version,) = driver.execute("PRAGMA user_version").fetchone()
             driver.execute(f"PRAGMA user_version = {(version + 1) % 2**31}")
-        except sqlite3.Error as error:
-            raise raised_by(connection, error) from error
         self.commit(connection, lambda _: True)
 
     def foreign(self, connection: Connection) -> bool:
@@ -191,7 +165,9 @@ class SqliteStore(Store):
             if connection.in_transaction():
                 connection.commit()
             else:
-                _commit(connection)
+                # It has not heard of what was executed past it.
+                with self.driving(connection) as driver:
+                    driver.commit()
         except DBAPIError as error:
             connection.invalidate()
             if self.wal:
@@ -230,20 +206,6 @@ def _foreign(tables: Collection[str]) -> bool:
 def _mode(connection: sqlite3.Connection, wanted: str = "") -> str:
     (mode,) = connection.execute(f"PRAGMA journal_mode{wanted}").fetchone()
     return str(mode).upper()
-
-
-def _commit(connection: Connection) -> None:
-    """Commit what SQLAlchemy has not heard of."""
-    try:
-        _driver(connection).commit()
-    except sqlite3.Error as error:
-        raise raised_by(connection, error) from error
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    assert isinstance(driver, sqlite3.Connection)
-    return driver
 
 
 TABLES = "SELECT name FROM sqlite_master WHERE type = 'table'"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,7 @@ from residua.errors import (
     ArgumentError,
     ArgumentTypeError,
     LedgerError,
+    MissingPackage,
     StoreUnavailable,
 )
 from residua.ledger.storage import schema
@@ -55,7 +56,8 @@ class Store(ABC):
 
     now: ClassVar[str]
     """The database's time as `clock.py` writes it, in SQL."""
-    blob: ClassVar[str]
+    options: ClassVar[Mapping[str, Any]] = {}
+    """How the driver executes a statement that reads."""
     locks_rows: ClassVar[bool]
     """Whether several may write at once, each to its own budgets."""
 
@@ -89,18 +91,44 @@ class Store(ABC):
         """The locks that keep others from writing to these budgets, in a fixed order."""
 
     @abstractmethod
+    def driving(self, connection: Connection) -> AbstractContextManager[Any]:
+        """The driver's connection; what it raises comes as SQLAlchemy would raise it."""
+
+    def sent_at_once(self, _driver: Any) -> AbstractContextManager[Any]:
+        """Within, statements are sent before the first of them is answered, where that is known."""
+        return nullcontext()
+
     def ask(
         self, connection: Connection, questions: Sequence[Question]
     ) -> list[list[tuple[Any, ...]]]:
-        """The rows of several statements, which are executed in order, and sent at once."""
+        """The rows of several statements, which are executed in order."""
+        dialect = connection.dialect.name
+        with self.driving(connection) as driver:
+            with self.sent_at_once(driver):
+                asked = [
+                    driver.execute(
+                        statement.text(dialect), statement.values(dialect, given), **self.options
+                    )
+                    for statement, given in questions
+                ]
+            return [cursor.fetchall() for cursor in asked]
 
-    @abstractmethod
     def put(
         self,
         connection: Connection,
         writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
     ) -> None:
         """Write rows. Raises `Again` where a row to be changed is not there as it was read."""
+        dialect = connection.dialect.name
+        with self.driving(connection) as driver:
+            done = [driver.cursor() for _ in writes]
+            with self.sent_at_once(driver):
+                for (write, rows), cursor in zip(writes, done, strict=True):
+                    values = [write.values(dialect, row) for row in rows]
+                    cursor.executemany(write.text(dialect), values)
+            for (write, rows), cursor in zip(writes, done, strict=True):
+                if write.changes and cursor.rowcount != len(rows):
+                    raise Again
 
     def make_durable(self, connection: Connection) -> None:  # noqa: B027
         """In a transaction that writes: see to it that what others committed survives, and commit.
@@ -221,12 +249,6 @@ def raised_by(connection: Connection, error: Exception, lost: bool = False) -> D
     return made
 
 
-def check_changed(write: Write, rows: Sequence[Mapping[str, Any]], changed: int) -> None:
-    """Raise `Again` where a conditional update did not change every row that it was given."""
-    if write.changes and changed != len(rows):
-        raise Again
-
-
 def unavailable(place: Place, error: Exception) -> LedgerError:
     """The general case: the database does not do what it was asked, and nothing was spent."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
@@ -273,3 +295,31 @@ def place(url: Any) -> Place:
 def _sqlite(file: Path) -> Place:
     path = file.absolute()
     return Place(URL.create("sqlite", database=str(path)), path)
+
+
+def open_store(place: Place, accept_async_standby: bool, read_only: bool) -> Store:
+    """The store at an address. Raises `MissingPackage` where its driver is not installed."""
+    if place.path is not None:
+        from residua.ledger.storage.sqlite import SqliteStore
+
+        return SqliteStore(place, read_only)
+    try:
+        from residua.ledger.storage.postgres import PostgresStore
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, f"the address {place}") from None
+    return PostgresStore(place, accept_async_standby)
+
+
+def address_of(store: Store) -> str:
+    """The whole address of a store, with its password: for another process, never to be shown."""
+    return store.place.url.render_as_string(hide_password=False)
+
+
+@contextmanager
+def opened_to_read(address: str) -> Iterator[Store]:
+    """The store at an address, to read records from."""
+    store = open_store(place(address), accept_async_standby=True, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()

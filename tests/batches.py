@@ -1,0 +1,49 @@
+"""Several calls in one transaction of a ledger, as if they had waited together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import residua as rz
+from residua.ledger.api import commands
+from residua.ledger.operations.group_commit import Slot
+from residua.ledger.operations.requests import Request
+
+
+class Call(NamedTuple):
+    """A verb of the ledger (`spend`, `reserve`, `commit`, `cancel`) with its arguments."""
+
+    verb: str
+    arguments: Mapping[str, Any]
+    principal: str | None = None
+    """For whom, where not for the principal of the ledger."""
+
+
+def together(ledger: rz.Ledger, requests: Sequence[Request]) -> list[Any]:
+    """Of each request the answer of the committer, or the error that it met."""
+    if ledger._gate.closed is not None:
+        raise ledger._gate.closed
+    queue, slots = ledger._gate._queue, [Slot(each) for each in requests]
+    queue._waiting += slots[:-1]
+    queue.run(slots[-1])
+    return [slot.answer if slot.error is None else slot.error for slot in slots]
+
+
+def many(ledger: rz.Ledger, calls: Sequence[Call]) -> list[Any]:
+    """Of each call its answer, or the error that it met."""
+    answers: list[Any] = [None] * len(calls)
+    requests: dict[int, Request] = {}
+    for place, call in enumerate(calls):
+        try:
+            principal = call.principal or ledger.principal
+            requests[place] = getattr(commands, call.verb)(principal, **call.arguments)
+        except rz.ResiduaError as error:
+            answers[place] = error
+    for place, done in zip(requests, together(ledger, list(requests.values())), strict=True):
+        verb = calls[place].verb
+        if isinstance(done, BaseException) or verb == "cancel":
+            answers[place] = done
+        else:
+            answers[place] = done.reservation(ledger) if verb == "reserve" else done.receipt
+    return answers
