@@ -25,10 +25,10 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.planning import count_more, least_noise
 from residua.pld.pld import Pld
 from residua.service.api import models
-from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
-from residua.service.context import caller_of, context_of
+from residua.service.api.responses import BudgetName, Json, StrictRoute, shaped
+from residua.service.context import permitted
 
-router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["planning"], route_class=StrictRoute)
 
 PATIENCE = 2.0
 """Seconds that a plan may take, more or less."""
@@ -36,12 +36,7 @@ FURTHEST = 50.0
 """The largest eps that is drawn."""
 
 
-@router.get(
-    "/budgets/{name}/curves",
-    summary="Curves",
-    response_model=models.Curves,
-    responses=documented(404, 422),
-)
+@router.get("/budgets/{name}/curves", response_model=models.Curves)
 async def curves(
     request: Request,
     name: BudgetName,
@@ -51,8 +46,7 @@ async def curves(
 
     Deltas are rounded up and errors down: the curve of the true loss is on the private side.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read", name)
+    context, caller = permitted(request, "read", name)
 
     def work(compute: Compute) -> bytes:
         budget = context.ledger.budget(name).detached()
@@ -61,19 +55,13 @@ async def curves(
     return Json(await context.compute(request, caller, work))
 
 
-@router.post(
-    "/budgets/{name}/plan",
-    summary="Plan",
-    response_model=models.Planned,
-    responses=documented(400, 404, 408, 413, 415, 422),
-)
+@router.post("/budgets/{name}/plan", response_model=models.Planned)
 async def plan(request: Request, name: BudgetName, body: models.Plan) -> Response:
     """How many more of these queries, asked in turn, the budget's own filter would admit.
 
     The budget's parents and open reservations may allow fewer: `check` asks them as well.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("plan", name)
+    context, caller = permitted(request, "plan", name)
 
     def work(compute: Compute) -> bytes:
         queries = [from_dict(one) for one in body.mechanisms]
