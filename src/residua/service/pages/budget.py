@@ -12,7 +12,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
+from residua.errors import ArgumentError, ResiduaError, TooExpensive
 from residua.ledger.api.views import balance_of, promise_of
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
@@ -141,7 +141,7 @@ def answer_what_if(
         asked = [from_dict(one) for one in plan.mechanisms]
         budget = context.ledger.budget(name).detached()
         found = compute(plan_of, budget, asked, plan.n, plan.most)
-    except (TooExpensive, TooLargeError) as error:
+    except TooExpensive as error:
         out["too_slow"] = str(error)
     else:
         least = found["least_noise"]
