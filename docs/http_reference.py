@@ -8,7 +8,7 @@ from typing import Any
 
 from residua.service.app import description
 from residua.service.auth import PERMISSIONS
-from residua.service.problems import STATUS, TITLES, name_of
+from residua.service.problems import KINDS
 
 HEADING = """# HTTP
 
@@ -130,17 +130,10 @@ def _roles() -> str:
 
 
 def _problems() -> str:
-    status = {name_of(kind): code for kind, code in STATUS.items()}
-    others = {
-        "unauthenticated": 401, "forbidden": 403, "foreign-origin": 403, "not-found": 404,
-        "method-not-allowed": 405, "too-slow": 408, "body-too-large": 413, "not-json": "400, 415",
-        "invalid-request": 422, "too-many-requests": 429, "client-left": "499, in the log alone",
-        "overloaded": 503, "deadline-exceeded": 503, "out-of-memory": 503, "worker-lost": 503,
-        "shutting-down": 503, "internal-error": 500,
-    }  # fmt: skip
+    shown = {"not-json": "400, 415", "client-left": "499, in the log alone"}
     rows = [
-        (f"`urn:residua:problem:{name}`", str(status.get(name, others.get(name))), title)
-        for name, title in TITLES.items()
+        (f"`urn:residua:problem:{name}`", shown.get(name, str(kind.status)), kind.title)
+        for name, kind in KINDS.items()
     ]
     return "## Problems\n\n" + _table(("type", "status", "title"), rows)
 

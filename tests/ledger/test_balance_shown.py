@@ -23,7 +23,7 @@ from effort import tries
 from filters.catalogue import CATALOGUE, DESCRIBED
 from residua import mechanisms as m
 from residua.filters.balance import Detail, percent_words
-from residua.service.api.values import answer_to_dict, receipt_to_dict
+from residua.service.api.values import decision_to_dict
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -118,12 +118,12 @@ class Reader:
 
     def spent(self, verb: str, query: m.Mechanism) -> None:
         before, checked = self.left(), self.ledger.check(self.name, query)
-        assert answer_to_dict(checked)["remaining"]["text"] == self.words_left()
+        assert decision_to_dict(checked)["remaining"]["text"] == self.words_left()
         assert checked.balance == self.ledger.budget(self.name).balance
         receipt = getattr(self.ledger, verb)(self.name, query)
         if verb == "spend":
             assert receipt.admitted == checked.admitted
-        assert receipt_to_dict(receipt)["remaining"]["text"] == self.words_left()
+        assert decision_to_dict(receipt)["remaining"]["text"] == self.words_left()
         assert receipt.balance == self.ledger.budget(self.name).balance
         if not receipt.admitted:
             self.refusal_agrees(receipt, query, before)

@@ -16,6 +16,7 @@ import pytest
 
 import residua as rz
 from residua.service import auth, logs
+from residua.service.problems import problem_of
 from service.running import LAPLACE, Service, process, raw
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "jinja2")
@@ -190,3 +191,9 @@ def test_a_head_without_end(service: Service) -> None:
         assert answer.status_code == 422
     long = service.http("GET", "/v1/health", None, headers={"X": "a" * 30_000})
     assert long.status_code == 200
+
+
+def test_errors_of_other_libraries_say_nothing() -> None:
+    from sqlalchemy.exc import ArgumentError
+
+    assert problem_of(ArgumentError("postgresql://owner:secret@db.internal/budgets")) is None

@@ -187,10 +187,7 @@ class BudgetQueryCommand(QueryCommand):
             if other in fields or token == "--":
                 break
             if other in ("--eps", "--delta"):
-                del rest[place]
-                if equals:
-                    rest.insert(place, value)
-                behind = rest[place:]
+                behind = [*([value] if equals else ()), *rest[place + 1 :]]
                 fields[other] = _number_of(other, behind)
                 rest[place:] = behind
                 break

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from residua.adversary.strategy import Strategy
     from residua.bounds import Interval
 
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 
 DIGITS = 9
 """Significant digits that tables show."""
@@ -146,49 +144,60 @@ Draw = Annotated[
 ]
 
 
-def save_picture(draw: Callable[[], "Figure"], picture: Path) -> tuple[Path | None, str]:
-    """Draw and save a picture; return its path, or None and the reason."""
-    try:
+class Picture(NamedTuple):
+    """A picture that was asked for, or why there is none."""
+
+    file: str | None = None
+    trouble: str = ""
+
+    @property
+    def words(self) -> str:
+        """Where it is, or why there is none."""
+        return self.trouble or str(self.file)
+
+
+def save_picture(draw: Callable[[], "Figure"], folder: Path | None, name: str) -> Picture:
+    """Draw and save a picture, if a directory was given for it."""
+    if folder is None:
+        return Picture()
+
+    def save() -> str:
         figure = draw()
-    except ResiduaError as error:
-        if isinstance(error.__cause__, ModuleNotFoundError):
-            return None, f"no picture: {error}"
-        raise
-    try:
-        picture.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(picture, dpi=150)
-    except (OSError, ValueError) as error:
-        raise ArgumentError(
-            f"out must be a directory to write in, got {picture.parent} ({error})"
-        ) from error
-    return picture, ""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            figure.savefig(folder / name, dpi=150)
+        except (OSError, ValueError) as error:
+            raise ArgumentError(
+                f"out must be a directory to write in, got {folder} ({error})"
+            ) from error
+        return str(folder / name)
+
+    return _drawn(save)
 
 
-def draw_strategy(strategy: "Strategy | None", picture: Path | None) -> tuple[Path | None, str]:
+def draw_strategy(strategy: "Strategy | None", file: Path | None) -> Picture:
     """Draw an adversary, if one was found and a file for it was given."""
-    if picture is None:
-        return None, ""
+    if file is None:
+        return Picture()
     if strategy is None:
-        return None, "no picture: no adversary was found to exceed it"
-    from residua.errors import TooLargeError
+        return Picture(trouble="no picture: no adversary was found to exceed it")
     from residua.figures.picture import save
     from residua.figures.strategy import strategy_tree
 
     about = {"Title": "The adversary", "Description": str(strategy)}
+    return _drawn(lambda: str(save(strategy_tree(strategy), file, about)))
+
+
+def _drawn(draw: Callable[[], str]) -> Picture:
+    """The file of a picture; the numbers are complete without it, so a missing package is none."""
+    from residua.errors import TooLargeError
+
     try:
-        return save(strategy_tree(strategy), picture, about), ""
-    except TooLargeError as error:
-        return None, f"no picture: {error}"
+        return Picture(draw())
     except ResiduaError as error:
-        if isinstance(error.__cause__, ModuleNotFoundError):
-            return None, f"no picture: {error}"
+        if isinstance(error, TooLargeError) or isinstance(error.__cause__, ModuleNotFoundError):
+            return Picture(trouble=f"no picture: {error}")
         raise
-
-
-def print_picture(wanted: Path | None, picture: Path | None, trouble: str) -> None:
-    """Print where a picture is, or why there is none, if one was asked for."""
-    if wanted is not None:
-        print(f"\n{trouble}" if picture is None else f"\nthe adversary, drawn: {picture}")
 
 
 @contextmanager

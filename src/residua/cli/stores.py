@@ -6,15 +6,13 @@ environment are used, then the file `budgets.db` in this directory. `RESIDUA_ANC
 `RESIDUA_ACCEPT_ASYNC_STANDBY` mean what they mean to a service, so that both use the same anchor.
 """
 
-from __future__ import annotations
-
 import ast
 import getpass
 import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -72,10 +70,46 @@ def is_service(store: str) -> bool:
     return store.startswith(("http://", "https://"))
 
 
-@contextmanager
-def open_store(store: str, token: str | None = None, *, read_only: bool = False) -> Iterator[Any]:
+def is_local(ledger: Any) -> bool:
+    """Whether a store that was opened is a ledger, rather than a client with the same methods."""
+    return hasattr(ledger, "store")
+
+
+def open_store(store: Store = DEFAULT, token: TokenText = None) -> AbstractContextManager[Any]:
     """Open a store: a ledger, or a client with the same methods."""
-    with _open(store, token, read_only) as found:
+    return _open(store, token, read_only=False)
+
+
+def read_store(store: Store = DEFAULT, token: TokenText = None) -> AbstractContextManager[Any]:
+    """The same to read from."""
+    return _open(store, token, read_only=True)
+
+
+def ledger(store: Store = DEFAULT) -> AbstractContextManager["Ledger"]:
+    """A ledger that is not behind a service."""
+    return ledger_at(store, create=False)
+
+
+def ledger_and_anchor(
+    store: Store = DEFAULT, anchor: AnchorText = None
+) -> AbstractContextManager["Ledger"]:
+    """The same, with its anchor."""
+    return ledger_at(store, create=False, anchor=anchor)
+
+
+@contextmanager
+def _open(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
+    opened: Any
+    if is_service(store):
+        need("sqlalchemy")
+        from residua.service.client import Client
+
+        opened = Client(store, token)
+    else:
+        opened = ledger_at(store, create=False, read_only=read_only)
+    with opened as found:
+        if read_only and is_local(found):
+            warn(found.why_closed())
         try:
             yield found
         except (UnknownBudget, AccessDenied) as error:
@@ -83,21 +117,6 @@ def open_store(store: str, token: str | None = None, *, read_only: bool = False)
             raise type(error)(f"{message}{_suggestion(message, found)}") from None
         except ArgumentError as error:
             raise _with_flag(error) from None
-
-
-@contextmanager
-def _open(store: str, token: str | None, read_only: bool) -> Iterator[Any]:
-    if is_service(store):
-        need("sqlalchemy")
-        from residua.service.client import Client
-
-        with Client(store, token) as client:
-            yield client
-        return
-    with ledger_at(store, create=False, read_only=read_only) as ledger:
-        if read_only:
-            warn(ledger.why_closed())
-        yield ledger
 
 
 def warn(read_only: str | None) -> None:
@@ -142,7 +161,7 @@ def _suggestion(message: str, ledger: Any) -> str:
 
 
 def _budget_names(ledger: Any) -> list[str]:
-    if not hasattr(ledger, "store"):
+    if not is_local(ledger):
         return [one.name for one in ledger.budgets()]
     from sqlalchemy import select
 
@@ -155,7 +174,7 @@ def _budget_names(ledger: Any) -> list[str]:
 @contextmanager
 def ledger_at(
     store: str, *, create: bool, read_only: bool = False, anchor: str | None = None
-) -> Iterator[Ledger]:
+) -> Iterator["Ledger"]:
     """The ledger at a file or database, with the anchor that is given or that the settings name."""
     if is_service(store):
         raise ArgumentError(
@@ -168,11 +187,10 @@ def ledger_at(
 
     settings = {name: os.environ[name] for name in _SETTINGS if os.environ.get(name)}
     chosen = {**from_environment(settings), **({"anchor": anchor} if anchor else {})}
-    ledger = open_ledger(store, principal=_user(), create=create, read_only=read_only, **chosen)
-    try:
-        yield ledger
-    finally:
-        ledger.close()
+    with open_ledger(
+        store, principal=_user(), create=create, read_only=read_only, **chosen
+    ) as opened:
+        yield opened
 
 
 def need(*packages: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -10,8 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ResiduaError
-from residua.service import logs, pages, problems
+from residua.service import pages, problems
 from residua.service.api.openapi import complete
 from residua.service.api.routes import asking, budgets, history, planning, status
 from residua.service.context import ServiceContext
@@ -39,7 +38,7 @@ def create_app(context: ServiceContext) -> FastAPI:
     # The last one added is the first one that a request meets.
     app.add_middleware(Authentication, context=context)
     app.add_middleware(Limits, settings=context.settings, connections=context.connections)
-    app.add_middleware(Observation, metrics=context.metrics)
+    app.add_middleware(Observation, metrics=context.metrics, show=show)
     return app
 
 
@@ -64,8 +63,8 @@ def description() -> FastAPI:
     ):
         app.include_router(router)
     app.include_router(pages.router)
-    for kind in (Problem, ResiduaError, RequestValidationError, HTTPException):
-        app.add_exception_handler(kind, _answer)
+    for kind in (RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _raise)
     plain = app.openapi
 
     def described() -> dict[str, Any]:
@@ -75,36 +74,15 @@ def description() -> FastAPI:
     return app
 
 
-async def _answer(request: Request, error: Exception) -> Response:
-    logs.store_failure(error, request.scope["state"].get("request_id", ""))
-    problem = _problem(error)
-    if problem is None:
-        # Not the caller's business: the middleware logs it and answers.
-        raise error
-    if _is_for_people(request):
+async def _raise(_request: Request, error: Exception) -> NoReturn:
+    """Leave an exception to the middleware, in place of FastAPI's own answers."""
+    raise error
+
+
+async def show(request: Request, problem: Problem) -> Response:
+    """A problem as an answer: a page for a browser, at an address that is not of the API."""
+    if not is_api(request.url.path) and "text/html" in request.headers.get("accept", ""):
         await perhaps(request)
         return trouble(request, problem)
-    return Response(
-        encoded(problems.body(problem, request.scope["state"].get("request_id"))),
-        problem.status,
-        problem.headers,
-        problems.MEDIA_TYPE,
-    )
-
-
-def _is_for_people(request: Request) -> bool:
-    """Whether a browser is to show the answer, at an address that is not of the API."""
-    return not is_api(request.url.path) and "text/html" in request.headers.get("accept", "")
-
-
-def _problem(error: Exception) -> Problem | None:
-    if isinstance(error, RequestValidationError):
-        return problems.from_validation(error.errors())
-    if isinstance(error, HTTPException):
-        headers = dict(error.headers or {})
-        if error.status_code == 405:
-            return Problem(405, "method-not-allowed", "this cannot be done here", headers)
-        if error.status_code == 404:
-            return Problem(404, "not-found", "there is nothing at this address", headers)
-        return Problem(error.status_code, "invalid-request", str(error.detail), headers)
-    return problems.problem_of(error)
+    content = encoded(problems.body(problem, request.scope["state"]["request_id"]))
+    return Response(content, problem.status, problem.headers, problems.MEDIA_TYPE)

@@ -22,7 +22,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from threading import Lock
@@ -73,19 +73,22 @@ class Caller:
         """Whether a budget is in scope."""
         return scope_covers(self.scope, budget)
 
+    def sees_hold(self, principal: str, budgets: Iterable[str]) -> bool:
+        """Whether a reservation by a principal is the caller's own, or all of it in scope."""
+        return principal == self.principal or all(map(self.sees, budgets))
+
     def require(self, permission: str, *budgets: str) -> None:
         """Raise unless the role has the permission and the scope the budgets."""
         if not self.may(permission):
             having = ", ".join(sorted(PERMISSIONS[permission]))
             raise Problem(
-                403,
                 "forbidden",
                 f"role must be one that may {permission} ({having}), got {self.role}",
             )
         for budget in budgets:
             if not self.sees(budget):
                 raise Problem(
-                    403, "forbidden", f"the token's scope does not include the budget {budget!r}"
+                    "forbidden", f"the token's scope does not include the budget {budget!r}"
                 )
 
 
@@ -115,15 +118,19 @@ class Authenticator:
         """The caller where that needs no look into the store; raises on what none could save."""
         if header is None and self._dev:
             return DEVELOPER
-        return self.holder(*self.shown(header))
+        id, hash = self._shown(header)
+        kept = self._kept.get(id)
+        if kept is None or self._clock() - kept[0] > KEPT:
+            return None
+        return self._opened(kept[1], kept[2], hash)
 
     def was_valid(self, header: str | None) -> bool:
         """Whether a header has a token that was found valid before, however long ago."""
-        id, hash = self.shown(header)
+        id, hash = self._shown(header)
         kept = self._kept.get(id)
         return kept is not None and equal_hashes(kept[1].hash, hash)
 
-    def shown(self, header: str | None) -> tuple[str, str]:
+    def _shown(self, header: str | None) -> tuple[str, str]:
         """The id of the token that a header has, and the hash of its secret; raises on others."""
         if header is None:
             raise _unauthenticated("a token is needed: Authorization: Bearer TOKEN")
@@ -133,19 +140,12 @@ class Authenticator:
             raise _unauthenticated("Authorization must be: Bearer TOKEN, a token like rz_ID_SECRET")
         return found
 
-    def holder(self, id: str, hash: str) -> Caller | None:
-        """The holder of a token, if known without the store; raises where the token is invalid."""
-        kept = self._kept.get(id)
-        if kept is None or self._clock() - kept[0] > KEPT:
-            return None
-        return self._opened(kept[1], kept[2], hash)
-
     def caller(self, header: str | None) -> Caller:
         """The caller, by a look into the store where there must be one."""
         known = self.known(header)
         if known is not None:
             return known
-        id, hash = self.shown(header)
+        id, hash = self._shown(header)
         token = self._find(id)
         if token is None:
             # As long as for a token that exists.
@@ -166,7 +166,7 @@ class Authenticator:
 
 
 def _unauthenticated(detail: str) -> Problem:
-    return Problem(401, "unauthenticated", detail, {"WWW-Authenticate": 'Bearer realm="residua"'})
+    return Problem("unauthenticated", detail, {"WWW-Authenticate": 'Bearer realm="residua"'})
 
 
 def _refused() -> Problem:
@@ -270,13 +270,8 @@ _T = Table(
     "residua_tokens",
     MetaData(),
     Column("id", Text, primary_key=True),
-    Column("principal", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("scope", Text),
-    Column("hash", Text, nullable=False),
-    Column("created", Text, nullable=False),
-    Column("expires", Text),
-    Column("revoked", Text),
+    *(Column(name, Text, nullable=False) for name in ("principal", "role", "hash", "created")),
+    *(Column(name, Text) for name in ("scope", "expires", "revoked")),
 )
 
 
@@ -289,14 +284,10 @@ class TokenStore:
     def add(self, token: Token) -> None:
         """Keep a token, by the hash of its secret."""
         row = {
-            "id": token.id,
-            "principal": token.principal,
-            "role": token.role,
+            **vars(token),
             "scope": None if token.scope is None else json.dumps(token.scope),
-            "hash": token.hash,
             "created": token.created.isoformat(),
-            "expires": None if token.expires is None else token.expires.isoformat(),
-            "revoked": None,
+            "expires": token.expires and token.expires.isoformat(),
         }
         with self._store.writing() as connection:
             connection.execute(insert(_T), row)
@@ -311,7 +302,7 @@ class TokenStore:
     def every(self) -> list[Token]:
         """All of them, the oldest first."""
         with self._store.reading() as connection:
-            rows = connection.execute(select(_T).order_by(_T.c.created, _T.c.id)).all()
+            rows = connection.execute(select(_T).order_by(_T.c.created, _T.c.id)).mappings().all()
         return [_token(row) for row in rows]
 
     def revoke(self, id: str) -> Token:
@@ -335,17 +326,13 @@ class TokenStore:
 
 
 def _row(connection: Any, id: str) -> Any:
-    return connection.execute(select(_T).where(_T.c.id == id)).one_or_none()
+    return connection.execute(select(_T).where(_T.c.id == id)).mappings().one_or_none()
 
 
 def _token(row: Any) -> Token:
-    return Token(
-        id=row.id,
-        principal=row.principal,
-        role=row.role,
-        scope=None if row.scope is None else tuple(json.loads(row.scope)),
-        hash=row.hash,
-        created=datetime.fromisoformat(row.created),
-        expires=None if row.expires is None else datetime.fromisoformat(row.expires),
-        revoked=None if row.revoked is None else datetime.fromisoformat(row.revoked),
-    )
+    fields = dict(row)
+    for name in ("created", "expires", "revoked"):
+        fields[name] = fields[name] and datetime.fromisoformat(fields[name])
+    if fields["scope"] is not None:
+        fields["scope"] = tuple(json.loads(fields["scope"]))
+    return Token(**fields)

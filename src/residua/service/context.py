@@ -183,6 +183,13 @@ def caller_of(request: Request) -> Caller:
     return cast(Caller, request.scope["state"]["caller"])
 
 
+def permitted(request: Request, permission: str, *budgets: str) -> tuple[ServiceContext, Caller]:
+    """The context and the caller of a request, who must have a permission for these budgets."""
+    caller = caller_of(request)
+    caller.require(permission, *budgets)
+    return context_of(request), caller
+
+
 def context_of(request: Request) -> ServiceContext:
     """The context of the service that handles a request."""
     return cast(ServiceContext, request.app.state.context)

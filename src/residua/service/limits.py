@@ -21,8 +21,8 @@ from residua.service.problems import Problem
 
 T = TypeVar("T")
 
-STRANGERS_RATE = 10.0
-STRANGERS_BURST = 50
+STRANGERS_RATE, STRANGERS_BURST = 10.0, 50
+"""Of an address without a valid token: guesses cost little, and a proxy's users are many."""
 BODY_WITHIN = 30.0
 """Seconds in which the body of a request must have come."""
 READ_WITHIN = 30.0
@@ -49,7 +49,6 @@ class Rate:
         if level < 1.0:
             wait = max(1, math.ceil((1.0 - level) / self._rate))
             raise Problem(
-                429,
                 "too-many-requests",
                 f"rate limit of {self._rate:g} requests a second exceeded; retry in {wait} s",
                 {"Retry-After": str(wait)},
@@ -188,16 +187,14 @@ class Workers:
 
 def overloaded(why: str) -> Problem:
     """The problem for a caller that should retry a little later."""
-    return Problem(
-        503, "overloaded", f"{why}; nothing was spent, retry in 1 s", {"Retry-After": "1"}
-    )
+    return Problem("overloaded", f"{why}; nothing was spent, retry in 1 s")
 
 
 def shutting_down() -> Problem:
     """The problem for a request that arrives during shutdown."""
-    return Problem(503, "shutting-down", "the service is shutting down; nothing was spent")
+    return Problem("shutting-down", "the service is shutting down; nothing was spent")
 
 
 def too_large(largest: int) -> Problem:
     """The problem of a body over the limit."""
-    return Problem(413, "body-too-large", f"a body must have at most {largest} bytes")
+    return Problem("body-too-large", f"a body must have at most {largest} bytes")

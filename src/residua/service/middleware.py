@@ -15,10 +15,14 @@ import re
 import secrets
 import time
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from residua.service import limits, logs, problems
@@ -55,8 +59,13 @@ def is_api(path: str) -> bool:
 class Observation:
     """The outermost middleware: an id, headers, one line in the log, counts."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics):
-        self._app, self._metrics = app, metrics
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics,
+        show: Callable[[Request, Problem], Awaitable[Response]],
+    ):
+        self._app, self._metrics, self._show = app, metrics, show
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -87,7 +96,8 @@ class Observation:
             except Exception as error:
                 problem = problem_for(error, id)
                 if status == 0:
-                    await answer(sending, problem, id)
+                    response = await self._show(Request(scope, receive), problem)
+                    await response(scope, receive, sending)
         self._tell(scope, id, status, time.perf_counter() - start)
 
     def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
@@ -131,17 +141,15 @@ class Limits:
             full.headers["Connection"] = "close"
             raise full
         if scope["http_version"] not in VERSIONS:
-            raise Problem(400, "invalid-request", "the version of HTTP must be 1.0 or 1.1")
+            raise _malformed("the version of HTTP must be 1.0 or 1.1")
         names = Counter(name for name, _ in scope["headers"])
         twice = sorted(name.decode() for name in SINGLE if names[name] > 1)
         if twice:
-            raise Problem(400, "invalid-request", f"duplicate header: {', '.join(twice)}")
+            raise _malformed(f"duplicate header: {', '.join(twice)}")
         if b"transfer-encoding" in names and b"content-length" in names:
-            raise Problem(
-                400, "invalid-request", "a body must be chunked or have a length, got both"
-            )
+            raise _malformed("a body must be chunked or have a length, got both")
         if b"%2f" in scope.get("raw_path", b"").lower():
-            raise Problem(404, "not-found", "there is nothing at this address")
+            raise Problem("not-found", "there is nothing at this address")
         length = header(scope, b"content-length") or b"0"
         if length.isdigit() and int(length) > self._settings.largest_body:
             raise limits.too_large(self._settings.largest_body)
@@ -150,7 +158,6 @@ class Limits:
         host, origin = _host(b"//" + (header(scope, b"host") or b"")), header(scope, b"origin")
         if host not in _LOCAL or (origin is not None and _host(origin) not in _LOCAL):
             raise Problem(
-                403,
                 "foreign-origin",
                 "a service for development answers to localhost alone, so Host and Origin must be"
                 " of it",
@@ -168,7 +175,7 @@ class Limits:
                     message = await receive()
             except TimeoutError:
                 raise Problem(
-                    408, "too-slow", f"a body must come within {limits.BODY_WITHIN:g} seconds"
+                    "too-slow", f"a body must come within {limits.BODY_WITHIN:g} seconds"
                 ) from None
             seen += len(message.get("body", b""))
             ended = ended or not message.get("more_body", False)
@@ -187,7 +194,7 @@ class Limits:
                     await send(message)
             except TimeoutError:
                 self._connections.abort(scope.get("client"))
-                raise Problem(408, "too-slow", "the answer was not read in time") from None
+                raise Problem("too-slow", "the answer was not read in time") from None
 
         return sending
 
@@ -210,25 +217,23 @@ class Authentication:
 def problem_for(error: Exception, id: str) -> Problem:
     """The problem that an exception is to a caller; what is none of their business is logged."""
     if isinstance(error, ClientDisconnect):
-        return Problem(400, "invalid-request", "the body ended early")
+        return _malformed("the body ended early")
+    if isinstance(error, RequestValidationError):
+        return problems.from_validation(error.errors())
+    if isinstance(error, HTTPException):
+        headers = dict(error.headers or {})
+        if error.status_code == 405:
+            return Problem("method-not-allowed", "this cannot be done here", headers)
+        if error.status_code == 404:
+            return Problem("not-found", "there is nothing at this address", headers)
+        return Problem("invalid-request", str(error.detail), headers, error.status_code)
     logs.store_failure(error, id)
     problem = problems.problem_of(error)
     if problem is None:
         logs.log.error("internal error", exc_info=error, extra={"facts": {"request": id}})
-        problem = internal()
+        why = "the service failed to answer; its log has the details by instance"
+        problem = Problem("internal-error", why)
     return problem
-
-
-async def answer(send: Send, problem: Problem, id: str) -> None:
-    """Send a problem."""
-    content = encoded(problems.body(problem, id))
-    headers = [
-        (b"content-type", problems.MEDIA_TYPE.encode()),
-        (b"content-length", str(len(content)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
-    ]
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
 
 
 def encoded(value: Any) -> bytes:
@@ -236,11 +241,8 @@ def encoded(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def internal() -> Problem:
-    """All that a caller learns of a failure inside."""
-    return Problem(
-        500, "internal-error", "the service failed to answer; its log has the details by instance"
-    )
+def _malformed(detail: str) -> Problem:
+    return Problem("invalid-request", detail, status=400)
 
 
 def request_id(given: bytes | None) -> str:

@@ -26,8 +26,8 @@ from residua.worker_process import WorkerLost, WorkerProcess
 
 T = TypeVar("T")
 
-QUEUE, OWN_QUEUE = 256, 64
-"""Requests that wait for a worker: of all principals, and of each."""
+QUEUE = 256
+"""Requests that wait for a worker; a quarter of them may be of one principal."""
 NICE = 10
 """The niceness of workers: cheap requests must not wait for the processor."""
 MOST_ASKED = 1000
@@ -57,7 +57,7 @@ class Pool:
             memory: the megabytes that each may have.
         """
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="residua-compute")
-        self._turns = Turns(workers, max(1, workers // 2), QUEUE, OWN_QUEUE)
+        self._turns = Turns(workers, max(1, workers // 2), QUEUE, max(1, QUEUE // 4))
         self._within, self.memory = within, memory
         self._lock = Lock()
         self._idle: list[tuple[float, WorkerProcess]] = []
@@ -82,7 +82,8 @@ class Pool:
             self._turns.give_back(principal)
             raise shutting_down() from None
         loop = asyncio.get_running_loop()
-        timer = loop.call_later(self._within, slot.stop, too_long(self._within))
+        late = f"this takes longer than {self._within:g} seconds to compute; nothing was spent"
+        timer = loop.call_later(self._within, slot.stop, Problem("deadline-exceeded", late))
 
         def free() -> None:
             timer.cancel()
@@ -180,7 +181,8 @@ class _Slot:
             raise self._stopped or lost_problem(lost) from None
         except MemoryError:
             self._discard()
-            raise too_large_for_memory(self._pool.memory) from None
+            needs = f"this needs more than {self._pool.memory} MB of memory to compute"
+            raise Problem("out-of-memory", f"{needs}; nothing was spent") from None
         finally:
             self._asking = False
 
@@ -226,32 +228,12 @@ async def _disconnected(request: Request) -> None:
 
 def left() -> Problem:
     """For the log alone: there is nobody to answer."""
-    return Problem(499, "client-left", "the client left before the answer")
-
-
-def too_long(seconds: float) -> Problem:
-    """The problem of what takes longer to compute than it may."""
-    return Problem(
-        503,
-        "deadline-exceeded",
-        f"this takes longer than {seconds:g} seconds to compute; nothing was spent",
-    )
-
-
-def too_large_for_memory(megabytes: int) -> Problem:
-    """The problem of what needs more memory than it may have."""
-    return Problem(
-        503,
-        "out-of-memory",
-        f"this needs more than {megabytes} MB of memory to compute; nothing was spent",
-    )
+    return Problem("client-left", "the client left before the answer")
 
 
 def worker_lost(why: str) -> Problem:
     """The problem of a request whose worker is gone."""
-    return Problem(
-        503, "worker-lost", f"{why}; nothing was spent, retry in 1 s", {"Retry-After": "1"}
-    )
+    return Problem("worker-lost", f"{why}; nothing was spent, retry in 1 s")
 
 
 def lost_problem(lost: WorkerLost) -> Problem:

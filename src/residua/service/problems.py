@@ -9,32 +9,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from residua import errors
 
 MEDIA_TYPE = "application/problem+json"
 _PREFIX = "urn:residua:problem:"
 
-STATUS: dict[type[errors.ResiduaError], int] = {
-    errors.ArgumentError: 422,
-    errors.ArgumentTypeError: 422,
-    errors.TooLargeError: 422,
-    errors.TooExpensive: 422,
-    errors.UnknownBudget: 404,
-    errors.UnknownHold: 404,
-    errors.BudgetExists: 409,
-    errors.RetiredBudget: 409,
-    errors.KeyReused: 409,
-    errors.AlreadySpent: 409,
-    errors.Contended: 503,
-    errors.OutcomeUnknown: 503,
-    errors.StoreUnavailable: 503,
-    errors.ReadOnlyLedger: 503,
-    errors.UnsafeStore: 503,
-    errors.LedgerError: 409,
+
+class Kind(NamedTuple):
+    """A kind of problem."""
+
+    status: int
+    title: str
+    may_pass: bool = False
+    """Whether the same request may succeed a little later."""
+
+
+KINDS = {
+    "argument-error": Kind(422, "An argument's value is not allowed"),
+    "argument-type-error": Kind(422, "An argument has the wrong type"),
+    "too-large-error": Kind(422, "An exact computation would not fit"),
+    "too-expensive": Kind(422, "This takes more work than the limit"),
+    "unknown-budget": Kind(404, "No budget has that name"),
+    "unknown-hold": Kind(404, "No open reservation has that id"),
+    "budget-exists": Kind(409, "The budget exists already"),
+    "retired-budget": Kind(409, "The budget is closed"),
+    "key-reused": Kind(409, "The key came before with another request"),
+    "already-spent": Kind(409, "What the receipt permits has run"),
+    "contended": Kind(503, "The budgets changed while this was decided", True),
+    "outcome-unknown": Kind(503, "Ask again with the same key", True),
+    "store-unavailable": Kind(503, "The store cannot be reached", True),
+    "read-only-ledger": Kind(503, "The ledger is read-only"),
+    "unsafe-store": Kind(503, "The store may lose what it acknowledged"),
+    "ledger-error": Kind(409, "The ledger cannot do this"),
+    "unauthenticated": Kind(401, "A valid token is needed"),
+    "forbidden": Kind(403, "The token does not permit this"),
+    "not-found": Kind(404, "There is nothing here"),
+    "method-not-allowed": Kind(405, "This cannot be done here"),
+    "body-too-large": Kind(413, "The request is too large"),
+    "not-json": Kind(400, "The body must be JSON"),
+    "too-slow": Kind(408, "The request came too slowly"),
+    "invalid-request": Kind(422, "The request is not as described"),
+    "too-many-requests": Kind(429, "Slow down", True),
+    "foreign-origin": Kind(403, "The request comes from another site"),
+    "overloaded": Kind(503, "Too many requests wait", True),
+    "deadline-exceeded": Kind(503, "This takes too long to compute"),
+    "out-of-memory": Kind(503, "This needs too much memory to compute"),
+    "worker-lost": Kind(503, "The process that computed this ended", True),
+    "client-left": Kind(499, "The client left before the answer"),
+    "shutting-down": Kind(503, "The service is shutting down", True),
+    "internal-error": Kind(500, "Something went wrong inside"),
 }
-"""The status of each exception that a caller can do something about."""
+"""Every kind of problem, by the end of its `type`; those of exceptions have their names."""
 
 WITHHELD: dict[type[errors.ResiduaError], str] = {
     errors.StoreUnavailable: "the store cannot be reached; nothing was spent",
@@ -47,58 +74,35 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]*://\S+")
 OURS = (errors.BrokenRecord, errors.NotALedger, errors.NewerLedger)
 """Errors that the operator must look at, and a caller can do nothing about."""
 
-TITLES = {
-    "argument-error": "An argument's value is not allowed",
-    "argument-type-error": "An argument has the wrong type",
-    "too-large-error": "An exact computation would not fit",
-    "too-expensive": "This takes more work than the limit",
-    "unknown-budget": "No budget has that name",
-    "unknown-hold": "No open reservation has that id",
-    "budget-exists": "The budget exists already",
-    "retired-budget": "The budget is closed",
-    "key-reused": "The key came before with another request",
-    "already-spent": "What the receipt permits has run",
-    "contended": "The budgets changed while this was decided",
-    "outcome-unknown": "Ask again with the same key",
-    "store-unavailable": "The store cannot be reached",
-    "read-only-ledger": "The ledger is read-only",
-    "unsafe-store": "The store may lose what it acknowledged",
-    "ledger-error": "The ledger cannot do this",
-    "unauthenticated": "A valid token is needed",
-    "forbidden": "The token does not permit this",
-    "not-found": "There is nothing here",
-    "method-not-allowed": "This cannot be done here",
-    "body-too-large": "The request is too large",
-    "not-json": "The body must be JSON",
-    "too-slow": "The request came too slowly",
-    "invalid-request": "The request is not as described",
-    "too-many-requests": "Slow down",
-    "foreign-origin": "The request comes from another site",
-    "overloaded": "Too many requests wait",
-    "deadline-exceeded": "This takes too long to compute",
-    "out-of-memory": "This needs too much memory to compute",
-    "worker-lost": "The process that computed this ended",
-    "client-left": "The client left before the answer",
-    "shutting-down": "The service is shutting down",
-    "internal-error": "Something went wrong inside",
-}
-"""Every type of problem, by the end of its `type`, with its title."""
-
 
 class Problem(Exception):
-    """A problem that only HTTP has, such as a missing token."""
+    """A problem as a caller sees it; one that only HTTP has, such as a missing token, is raised."""
 
     def __init__(
-        self, status: int, name: str, detail: str, headers: Mapping[str, str] | None = None
+        self,
+        name: str,
+        detail: str,
+        headers: Mapping[str, str] | None = None,
+        status: int | None = None,
     ):
+        """One of `KINDS`, whose status is the usual one unless another is given."""
         super().__init__(detail)
-        self.status, self.name, self.detail = status, name, detail
-        self.headers = dict(headers or {})
+        kind = KINDS[name]
+        self.name, self.title, self.detail = name, kind.title, detail
+        self.status = kind.status if status is None else status
+        self.headers = {**({"Retry-After": "1"} if kind.may_pass else {}), **(headers or {})}
 
 
-def name_of(error: type[errors.ResiduaError]) -> str:
+def name_of(error: type) -> str:
     """`UnknownBudget` as `unknown-budget`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "-", error.__name__).lower()
+
+
+_EXCEPTIONS: dict[str, type[errors.ResiduaError]] = {
+    name_of(kind): kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and name_of(kind) in KINDS
+}
 
 
 def problem_of(error: Exception) -> Problem | None:
@@ -111,12 +115,12 @@ def problem_of(error: Exception) -> Problem | None:
     if failed or isinstance(error, OURS):
         return None
     for kind in type(error).__mro__:
-        if kind in STATUS:
-            headers = {"Retry-After": "1"} if may_pass(name_of(kind)) else {}
+        name = name_of(kind)
+        if _EXCEPTIONS.get(name) is kind:  # Other libraries have exceptions of the same names.
             detail = WITHHELD.get(kind, str(error))
             if kind is errors.ReadOnlyLedger:
                 detail = without_addresses(detail)
-            return Problem(STATUS[kind], name_of(kind), detail, headers)
+            return Problem(name, detail)
     return None
 
 
@@ -125,19 +129,11 @@ def without_addresses(text: str) -> str:
     return _ADDRESS.sub("the store", text)
 
 
-def may_pass(name: str) -> bool:
-    """Whether the same request may succeed a little later."""
-    return name in (
-        "store-unavailable", "outcome-unknown", "contended", "too-many-requests", "overloaded",
-        "worker-lost", "shutting-down",
-    )  # fmt: skip
-
-
 def body(problem: Problem, request_id: str | None = None) -> dict[str, Any]:
     """The problem as a JSON object."""
     out: dict[str, Any] = {
         "type": _PREFIX + problem.name,
-        "title": TITLES[problem.name],
+        "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
     }
@@ -157,15 +153,12 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
         elif one.get("type") == "missing":
             message = "is missing"
         said.append(f"{where or 'body'}: {message}"[:300])
-    return Problem(422, "invalid-request", "; ".join(said[:8]) or "the request is not as described")
+    return Problem("invalid-request", "; ".join(said[:8]) or "the request is not as described")
 
 
 def name_in(type: str) -> str | None:
     """The name that the `type` of a problem has; None where it is not one of ours."""
     return type.removeprefix(_PREFIX) if type.startswith(_PREFIX) else None
-
-
-_BACK: dict[str, type[errors.ResiduaError]] = {name_of(kind): kind for kind in STATUS}
 
 
 def exception_of(status: int, given: Any) -> Exception:
@@ -174,7 +167,7 @@ def exception_of(status: int, given: Any) -> Exception:
         given = {}
     name = str(given.get("type", "")).removeprefix(_PREFIX)
     detail = str(given.get("detail") or given.get("title") or f"status {status}")
-    kind = _BACK.get(name)
+    kind = _EXCEPTIONS.get(name)
     if kind is not None:
         return kind(detail)
     if status in (401, 403):

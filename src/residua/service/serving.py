@@ -155,7 +155,7 @@ def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)  # Objects of some hundred requests.
+    gc.set_threshold(_YOUNG, 20, 20)
 
 
 def _tell(context: ServiceContext, url: str, started: Callable[[str], None]) -> None:

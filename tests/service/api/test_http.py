@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import residua as rz
+from residua.errors import TooExpensive
 from residua.records import from_line
+from residua.service.api.routes import planning
 from residua.service.api.routes.planning import widest
 from service.running import FILTER, LAPLACE, Service
 
@@ -250,6 +252,39 @@ def test_plan_counts_what_spending_admits(service: Service, name: str) -> None:
     assert said["least_noise"][0]["scale"] < 3.0
     none = service.http("POST", path, json=body).json()
     assert none["how_many"] == 0 and none["least_noise"][0]["scale"] > 3.0
+
+
+def test_a_plan_of_too_much_work_names_the_limit(service: Service, name: str) -> None:
+    service.budget(name, filter={"kind": "auto", "eps": 1.0, "delta": 1e-6})
+    path, asked = f"/v1/budgets/{name}/plan", {"mechanisms": [{"kind": "laplace", "scale": 20.0}]}
+    for _ in range(2):  # The second time much of it comes from caches.
+        answer = service.http("POST", path, json={**asked, "n": 10_000})
+        assert answer.status_code == 422, answer.text
+        assert answer.json()["type"].endswith(":too-expensive")
+        assert "the plan takes more than 3,000 million operations" in answer.json()["detail"]
+    assert service.http("POST", path, json=asked).json()["how_many"] == 23
+
+
+@pytest.mark.parametrize(
+    ("most_work", "n", "fits"),
+    [(10**6, 1, False), (10**8, 30, False), (planning.MOST_WORK, 1, True)],
+)
+def test_a_plan_does_not_depend_on_what_was_computed_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_work: int, n: int, fits: bool
+) -> None:
+    monkeypatch.setattr(planning, "MOST_WORK", most_work)
+    queries = [rz.Laplace(scale=40.0), rz.Gaussian(sigma=40.0)]
+    with rz.open_ledger(tmp_path / "b.db") as ledger:
+        ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
+        budget = ledger.budget("b").detached()
+    found: list[object] = []
+    for _ in range(2):
+        try:
+            found.append(planning.plan_of(budget, queries, n, 1000))
+        except TooExpensive as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+    assert isinstance(found[0], dict) == fits
 
 
 def test_who_am_i(service: Service) -> None:

@@ -178,7 +178,7 @@ import os, sys
 import residua as rz
 class Keys(rz.Client):
     def _run(self, steps):
-        return next(steps).key
+        return next(iter(steps)).key
 client = Keys("http://budgets.example")
 child = os.fork()
 key = client.spend("web", rz.laplace(scale=4.0))

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import descriptions, options, output
+from residua.cli.command import Result, command, subgroup
 from residua.errors import ArgumentError
 
 if TYPE_CHECKING:
     from residua.adversary.attack import Attack
+    from residua.adversary.strategy import Strategy
     from residua.filters import Filter
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-group = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.add_typer(group, name="natural")
+group = subgroup(app, "natural")
 
 DEFAULT_ACCURACY = 0.01
 """Of queries with continuous losses, in eps."""
@@ -27,31 +28,29 @@ OWN_GUARANTEE, BUDGET = "the filter's own guarantee", "the rule's budget"
 TRIVIAL = "holds, but it is trivial (delta = 1)"
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def attack(
     query: Annotated[
         list[str] | None,
         typer.Argument(metavar="QUERY", help="The queries that may be asked, for --filter."),
     ] = None,
-    filter: Annotated[
-        str | None,
-        typer.Option(help="Attack this filter, as JSON or in short, with these queries."),
-    ] = None,
-    rounds: Annotated[int, typer.Option(help="Number of queries, for --filter.")] = 3,
+    filter: str | None = None,
+    rounds: int = 3,
     accuracy: options.Accuracy = DEFAULT_ACCURACY,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(help="Attack an example of this kind of filter only; may be repeated."),
-    ] = None,
+    kind: list[str] | None = None,
     draw: output.Draw = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Play the worst adversary against filters.
 
     For each filter and a small catalogue of queries, the exact worst case over all adaptive
     analysts is compared with the filter's guarantee. Without options, every kind of filter is
     attacked with every built-in catalogue, and so are rules that are known not to keep what they
     promise: those must be caught. Exit code 1 if a filter is broken, or such a rule is not.
+
+    Options:
+      filter: Attack this filter, as JSON or in short, with these queries.
+      rounds: Number of queries, for --filter.
+      kind: Attack an example of this kind of filter only; may be repeated.
 
     Example:
       residua attack --kind pure
@@ -64,21 +63,13 @@ def attack(
     if filter is not None and not query:
         raise ArgumentError("--filter must come with queries to ask, got none")
     if filter is not None:
-        good = _attack_one(filter, query or [], rounds, accuracy, draw, as_json)
-    else:
-        good = _attack_all(tuple(kind or ()), as_json)
-    if not good:
-        raise typer.Exit(1)
+        return _attack_one(filter, query or [], rounds, accuracy, draw)
+    return _attack_all(tuple(kind or ()))
 
 
 def _attack_one(
-    text: str,
-    asked: Sequence[str],
-    rounds: int,
-    accuracy: float,
-    draw: Path | None,
-    as_json: bool,
-) -> bool:
+    text: str, asked: Sequence[str], rounds: int, accuracy: float, draw: Path | None
+) -> Result:
     from residua.adversary.attack import attack_filter
 
     filter = descriptions.parse_filter(text)
@@ -91,17 +82,29 @@ def _attack_one(
             accuracy=accuracy,
             progress=lambda done, whole: report("", done, whole),
         )
-    drawn, trouble = output.draw_strategy(found.strategy, draw)
-    if as_json:
-        shown = None if drawn is None else str(drawn)
-        result = {**_as_json(found), "picture": shown}
-        output.print_json({"filter": filter.to_dict(), "rounds": rounds, **result})
-    else:
-        output.print_fields(_fields(filter, found))
-        if found.strategy is not None:
-            print(f"\n{found.strategy}")
-        output.print_picture(draw, drawn, trouble)
-    return found.verdict.value != "NO"
+    shown = {"filter": filter.to_dict(), "rounds": rounds, **_plain(found)}
+    code = 1 if found.verdict.value == "NO" else 0
+    return _with_strategy(shown, _fields(filter, found), found.strategy, draw, code)
+
+
+def _with_strategy(
+    shown: dict[str, Any],
+    rows: list[tuple[str, str]],
+    strategy: "Strategy | None",
+    draw: Path | None,
+    code: int = 0,
+) -> Result:
+    """A result with the adversary that attains it, in words and drawn."""
+    picture = output.draw_strategy(strategy, draw)
+
+    def words() -> None:
+        output.print_fields(rows)
+        if strategy is not None:
+            print(f"\n{strategy}")
+        if draw is not None:
+            print("\n" + (picture.trouble or f"the adversary, drawn: {picture.file}"))
+
+    return Result({**shown, "picture": picture.file}, words, code)
 
 
 def _verdict(verdict: str, trivial: bool) -> str:
@@ -150,7 +153,7 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
     return rows
 
 
-def _attack_all(kinds: tuple[str, ...], as_json: bool) -> bool:
+def _attack_all(kinds: tuple[str, ...]) -> Result:
     from residua.adversary import attack
     from residua.adversary.unsound.demonstrations import UNSOUND
     from residua.filters import KINDS
@@ -161,49 +164,53 @@ def _attack_all(kinds: tuple[str, ...], as_json: bool) -> bool:
     with output.progress("attacks") as report:
         for kind, name, found in attack.survivors(chosen):
             about = {"filter": kind, "catalogue": name, "about": OWN_GUARANTEE}
-            survived.append({**about, **_as_json(found)})
+            survived.append({**about, **_plain(found)})
             report(f"{kind} against {name}", len(survived), whole)
         caught: list[dict[str, Any]] = []
         for rule in () if kinds else UNSOUND:
             about = {"rule": rule.name, "about": BUDGET}
-            caught.append({**about, **_as_json(rule.attack())})
+            caught.append({**about, **_plain(rule.attack())})
             report(rule.name, len(survived) + len(caught), whole)
     broken = [row for row in survived if row["verdict"] == "NO"]
     missed = [row for row in caught if row["verdict"] != "NO"]
-    if as_json:
-        output.print_json({"filters": survived, "unsound_rules": caught})
-        return not broken and not missed
-    output.print_table(
-        f"filters: the worst case against {OWN_GUARANTEE}",
-        ("filter", "catalogue", "states", "its own guarantee"),
-        [
-            (
-                r["filter"],
-                r["catalogue"],
-                str(r["states"]),
-                _verdict(r["verdict"], r["guarantee_is_trivial"]) + _of_natural(r),
-            )
-            for r in survived
-        ],
-    )
-    if caught:
-        output.print_table(
-            f"unsound rules: the worst case against {BUDGET}, which they do not keep",
-            ("rule", "budget exceeded by", "at eps", "caught"),
-            [
-                (
-                    r["rule"],
-                    output.below(r["gap"], 3),
-                    "" if r["x"] is None else f"{math.log(r['x']):.4g}",
-                    "yes" if r["verdict"] == "NO" else "NO",
-                )
-                for r in caught
-            ],
+    kept = [
+        (
+            r["filter"],
+            r["catalogue"],
+            str(r["states"]),
+            _verdict(r["verdict"], r["guarantee_is_trivial"]) + _of_natural(r),
         )
-    return not broken and not missed
+        for r in survived
+    ]
+    exceeded = [
+        (
+            r["rule"],
+            output.below(r["gap"], 3),
+            "" if r["x"] is None else f"{math.log(r['x']):.4g}",
+            "yes" if r["verdict"] == "NO" else "NO",
+        )
+        for r in caught
+    ]
+
+    def words() -> None:
+        output.print_table(
+            f"filters: the worst case against {OWN_GUARANTEE}",
+            ("filter", "catalogue", "states", "its own guarantee"),
+            kept,
+        )
+        if exceeded:
+            output.print_table(
+                f"unsound rules: the worst case against {BUDGET}, which they do not keep",
+                ("rule", "budget exceeded by", "at eps", "caught"),
+                exceeded,
+            )
+
+    return Result(
+        {"filters": survived, "unsound_rules": caught}, words, 1 if broken or missed else 0
+    )
 
 
-def _as_json(found: "Attack") -> dict[str, Any]:
+def _plain(found: "Attack") -> dict[str, Any]:
     return {
         "verdict": found.verdict.value,
         "gap": found.violation,
@@ -233,24 +240,25 @@ def natural() -> None:
     """  # noqa: E501
 
 
-@group.command(cls=options.QueryCommand)
+@command(group, cls=options.QueryCommand)
 def cost(
     query: options.Catalogue,
-    budget: Annotated[str, typer.Option(help="The budget: a query, or a list of them.")],
+    budget: str,
     rounds: Rounds,
     accuracy: options.Accuracy = DEFAULT_ACCURACY,
-    coarse: Annotated[
-        float | None, typer.Option(help="Merge atoms within this share, upwards and downwards.")
-    ] = None,
+    coarse: float | None = None,
     draw: output.Draw = None,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Compute what the natural filter over these queries really costs.
 
     The worst case is exact where masses are rational, and else between two proven sides. Where it
     exceeds the budget, the point, the gap and the adversary that attains it are shown, and drawn
     with --draw.
+
+    Options:
+      budget: The budget: a query, or a list of them.
+      coarse: Merge atoms within this share, upwards and downwards.
 
     Example:
       residua natural cost --budget 'gdp mu=1' --rounds 2 --pure-dp eps=0.5 --pure-dp eps=0.8
@@ -269,25 +277,19 @@ def cost(
             progress=lambda done, whole: report("", done, whole),
         )
     at = found.witness
-    drawn, trouble = output.draw_strategy(found.strategy, draw)
-    if as_json:
-        output.print_json(
-            {
-                "budget": repr(promised),
-                "rounds": rounds,
-                "states": found.worst.states,
-                "exact": found.worst.exact,
-                "pld": repr(found.pld),
-                "within_budget": found.verdict.value,
-                "violation": found.violation,
-                "witness": None if at is None else output.number(at),
-                "promised": None if at is None else float(promised.hockey_stick(at)),
-                "real": None if at is None else output.bounds(found.worst.hockey_stick_bounds(at)),
-                "strategy": None if found.strategy is None else found.strategy.to_dict(),
-                "picture": None if drawn is None else str(drawn),
-            }
-        )
-        return
+    shown = {
+        "budget": repr(promised),
+        "rounds": rounds,
+        "states": found.worst.states,
+        "exact": found.worst.exact,
+        "pld": repr(found.pld),
+        "within_budget": found.verdict.value,
+        "violation": found.violation,
+        "witness": None if at is None else output.number(at),
+        "promised": None if at is None else float(promised.hockey_stick(at)),
+        "real": None if at is None else output.bounds(found.worst.hockey_stick_bounds(at)),
+        "strategy": None if found.strategy is None else found.strategy.to_dict(),
+    }
     rows = [("budget", repr(promised)), ("worst case", repr(found.pld))]
     rows.append(("within the budget", _verdict_in_words(found.verdict.value)))
     if at is not None:
@@ -298,25 +300,22 @@ def cost(
             ("delta promised", f"{float(promised.hockey_stick(at)):.6g}"),
             ("delta real", " to ".join(sides)),
         ]
-    output.print_fields(rows)
-    if found.strategy is not None:
-        print(f"\n{found.strategy}")
-    output.print_picture(draw, drawn, trouble)
+    return _with_strategy(shown, rows, found.strategy, draw)
 
 
-@group.command(cls=options.QueryCommand)
+@command(group, cls=options.QueryCommand)
 def free(
     query: options.Catalogue,
-    rounds: Annotated[
-        int | None, typer.Option(help="Number of queries that may be asked (default: any number).")
-    ] = None,
+    rounds: int | None = None,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Decide whether the natural filter is free for every budget.
 
     If not, a query L and two futures A and C show it: asking L and then A or C, whichever suits the
     answer, exceeds the budget that each of the two fits.
+
+    Options:
+      rounds: Number of queries that may be asked (default: any number).
 
     Example:
       residua natural free --rounds 3 --pure-dp eps=1 --pure-dp eps=1.2
@@ -327,50 +326,42 @@ def free(
     mechanisms = [descriptions.parse_mechanism(text) for text in query]
     with output.progress("comparing"):
         found = is_universally_free([m.pld(relation=relation) for m in mechanisms], rounds)
-    if as_json:
-        triple = None if found.triple is None else [repr(pld) for pld in found.triple]
-        gap = None if found.gap is None else {"x": found.gap.x, "gap": found.gap.gap}
-        output.print_json(
-            {
-                "queries": [m.to_dict() for m in mechanisms],
-                "rounds": rounds,
-                "free": found.free,
-                "verdict": found.verdict.value,
-                "reason": found.reason,
-                "triple": triple,
-                "gap": gap,
-            }
-        )
-        return
+    shown = {
+        "queries": [m.to_dict() for m in mechanisms],
+        "rounds": rounds,
+        "free": found.free,
+        "verdict": found.verdict.value,
+        "reason": found.reason,
+        "triple": None if found.triple is None else [repr(pld) for pld in found.triple],
+        "gap": None if found.gap is None else {"x": found.gap.x, "gap": found.gap.gap},
+    }
     rows = [("free for every budget", _verdict_in_words(found.verdict.value))]
     if found.reason:
         rows.append(("because", found.reason))
     if found.triple is not None and found.gap is not None:
         rows += list(zip(("L", "A", "C"), map(repr, found.triple), strict=True))
         rows.append(("gap", f"{output.below(found.gap.gap, 4)} at x = {found.gap.x:.6g}"))
-    output.print_fields(rows)
+    return Result(shown, rows)
 
 
-@group.command()
+@command(group)
 def guarantee(
-    eps: Annotated[float, typer.Option(help="The eps of the budget.")],
-    delta: Annotated[float, typer.Option(help="The delta of the budget.")],
+    eps: float,
+    delta: float,
     rounds: Rounds,
-    target_delta: Annotated[
-        float | None, typer.Option(help="The delta to guarantee (default: ten times --delta).")
-    ] = None,
-    points: Annotated[
-        str | None,
-        typer.Option(
-            help="Where to cut losses: paper, remark, or sizes like 0.1,0.5,2"
-            " (default: the best that are found)."
-        ),
-    ] = None,
-    as_json: output.AsJson = False,
-) -> None:
+    target_delta: float | None = None,
+    points: str | None = None,
+) -> Result:
     """Compute what the natural (eps, delta) filter really guarantees.
 
     For arbitrary symmetric queries, chosen adaptively: the least eps that is proven.
+
+    Options:
+      eps: The eps of the budget.
+      delta: The delta of the budget.
+      target_delta: The delta to guarantee (default: ten times --delta).
+      points: Where to cut losses: paper, remark, or sizes like 0.1,0.5,2 (default: the best that
+          are found).
 
     Example:
       residua natural guarantee --eps 1 --delta 1e-6 --rounds 10
@@ -380,27 +371,22 @@ def guarantee(
 
     with output.progress("searching"):
         found = natural_guarantee(eps, delta, rounds, target_delta, _parse_sizes(points))
-    if as_json:
-        given = {"eps": eps, "delta": delta, "rounds": rounds}
-        real = {"eps": found.eps, "delta": found.delta, "method": found.method}
-        output.print_json({"budget": given, "guarantee": real})
-        return
+    shown = {
+        "budget": {"eps": eps, "delta": delta, "rounds": rounds},
+        "guarantee": {"eps": found.eps, "delta": found.delta, "method": found.method},
+    }
     rows = [("budget", f"eps {eps:g}, delta {delta:g}")]
-    if not (found.delta < 1.0 and found.eps < math.inf):
+    if found.delta < 1.0 and found.eps < math.inf:
+        rows.append(("guaranteed eps", output.above(found.eps, 6)))
+        rows += [("at delta", repr(found.delta)), ("by", found.method)]
+    elif found.delta < 1.0:
+        why = f"no finite eps is proven at delta {found.delta!r}"
+        rows.append(("guaranteed", f"nothing: {why}"))
+    else:
         of = "" if target_delta is not None else ", and ten times delta is 1 or more"
         why = f"at delta 1 everything may be lost{of}; --target-delta asks for another"
-        if found.delta < 1.0:
-            why = f"no finite eps is proven at delta {found.delta!r}"
-        output.print_fields([*rows, ("guaranteed", f"nothing: {why}")])
-        return
-    output.print_fields(
-        [
-            *rows,
-            ("guaranteed eps", output.above(found.eps, 6)),
-            ("at delta", repr(found.delta)),
-            ("by", found.method),
-        ]
-    )
+        rows.append(("guaranteed", f"nothing: {why}"))
+    return Result(shown, rows)
 
 
 def _parse_sizes(text: str | None) -> list[float] | str | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from residua.cli import descriptions, options, output
+from residua.cli.command import Result, command
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,6 +45,14 @@ class Direction(NamedTuple):
         low = top if self.below == self.above else read(self.below)
         return Interval(float(low.lo), float(top.hi))
 
+    def numbers(self, name: str, read: str, places: Sequence[float]) -> list["Number"]:
+        """The same at several places."""
+        return [Number(name, at, self.bounds(methodcaller(read, at))) for at in places]
+
+    @property
+    def label(self) -> str:
+        return " and ".join(self.names)
+
 
 def by_direction(mechanism: "Mechanism", relation: str | None) -> dict[str, tuple["Pld", "Pld"]]:
     """The PLDs above and below, by direction."""
@@ -60,91 +69,75 @@ def group_directions(mechanism: "Mechanism", relation: str | None) -> tuple[str,
     return relation or mechanism.supported[0], found
 
 
-def print_worst(
-    mechanism: "Mechanism",
-    relation: str | None,
-    read: Read,
-    wanted: str,
-    given: tuple[str, float],
-    as_json: bool,
-) -> None:
-    """Print one number of the worse direction, and say which that is."""
+def worst(
+    mechanism: "Mechanism", relation: str | None, wanted: str, name: str, value: float
+) -> Result:
+    """One number of the worse direction at a value, and which direction that is."""
     from residua.bounds import Interval
 
     relation, every = group_directions(mechanism, relation)
-    numbers = [one.bounds(read) for one in every]
+    numbers = [one.bounds(methodcaller(f"{wanted}_bounds", value)) for one in every]
     place = max(range(len(every)), key=lambda i: (numbers[i].hi, numbers[i].lo))
     interval = Interval(max(float(n.lo) for n in numbers), float(numbers[place].hi))
     worse = every[place].names[0] if len(every) > 1 else None
-    name, value = given
-    if as_json:
-        result: dict[str, Any] = {
-            "mechanism": mechanism.to_dict(),
-            "relation": relation,
-            "direction": worse,
-            "pld": repr(every[place].above),
-            name: value,
-            wanted: output.number(float(interval.hi)),
-            f"{wanted}_bounds": output.bounds(interval),
-        }
-        output.print_json(result)
-        return
+    pld = repr(every[place].above)
+    shown: dict[str, Any] = {
+        "mechanism": mechanism.to_dict(),
+        "relation": relation,
+        "direction": worse,
+        "pld": pld,
+        name: value,
+        wanted: output.number(float(interval.hi)),
+        f"{wanted}_bounds": output.bounds(interval),
+    }
     title = f"{'eps' if wanted == 'epsilon' else wanted} at {name} = {value}"
-    output.print_table(
-        title + (f", direction {worse} (the worse one), {relation}" if worse else ""),
-        ("queries", "lo", "hi"),
-        [
-            (
-                repr(every[place].above),
-                output.below(float(interval.lo)),
-                output.above(float(interval.hi)),
-            )
-        ],
-    )
+    title += f", direction {worse} (the worse one), {relation}" if worse else ""
+    row = (pld, output.below(float(interval.lo)), output.above(float(interval.hi)))
+    return Result(shown, lambda: output.print_table(title, ("queries", "lo", "hi"), [row]))
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def delta(
     query: options.Queries,
-    eps: Annotated[float, typer.Option(help="Compute delta at this eps.")],
+    eps: float,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Compute the delta of the composed queries at a given eps.
 
     The least delta for which together they are (eps, delta)-DP, printed as a proven interval:
     the exact value lies between lo and hi, and hi is the safe one. Where the two directions of a
     relation differ, it is that of the worse one.
 
+    Options:
+      eps: Compute delta at this eps.
+
     Example:
       residua delta --gaussian sigma=4,count=10 --eps 1
       residua delta '{"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}' --eps 1
     """  # noqa: E501
-    mechanism = descriptions.compose(query)
-    read = methodcaller("delta_bounds", eps)
-    print_worst(mechanism, relation, read, "delta", ("eps", eps), as_json)
+    return worst(descriptions.compose(query), relation, "delta", "eps", eps)
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def epsilon(
     query: options.Queries,
-    delta: Annotated[float, typer.Option(help="Compute eps at this delta.")],
+    delta: float,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Compute the eps of the composed queries at a given delta.
 
     The least eps for which together they are (eps, delta)-DP, printed as a proven interval:
     the exact value lies between lo and hi, and hi is the safe one. It is inf when no eps will do.
     Where the two directions of a relation differ, it is that of the worse one.
 
+    Options:
+      delta: Compute eps at this delta.
+
     Example:
       residua epsilon --laplace scale=2 --pure-dp eps=0.1,count=5 --delta 1e-6
       residua epsilon '{"kind": "laplace", "scale": 2.0}' '{"kind": "pure_dp", "eps": 0.1}' --delta 1e-6
     """  # noqa: E501
-    mechanism = descriptions.compose(query)
-    read = methodcaller("epsilon_bounds", delta)
-    print_worst(mechanism, relation, read, "epsilon", ("delta", delta), as_json)
+    return worst(descriptions.compose(query), relation, "epsilon", "delta", delta)
 
 
 DELTAS, RENYI_ORDERS = (1e-3, 1e-6, 1e-9), (2.0, 4.0, 8.0, 32.0)
@@ -159,27 +152,29 @@ class Number(NamedTuple):
     interval: "Interval"
 
     @property
-    def label(self) -> str:
-        return self.name if self.at is None else f"{self.name} {self.at:g}"
+    def _width(self) -> float:
+        lo, hi = float(self.interval.lo), float(self.interval.hi)
+        return float(self.interval.width) if lo < hi else 0.0
+
+    def row(self) -> tuple[str, str, str, str]:
+        """What a table shows, rounded outwards."""
+        label = self.name if self.at is None else f"{self.name} {self.at:g}"
+        lo, hi = float(self.interval.lo), float(self.interval.hi)
+        return label, output.below(lo), output.above(hi), output.above(self._width, 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The interval as JSON data."""
+        return {"bounds": output.bounds(self.interval), "width": output.number(self._width)}
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def describe(
     query: options.Queries,
     relation: options.Relation = None,
-    delta: Annotated[
-        list[float] | None,
-        typer.Option(help="Show eps at this delta; may be repeated."),
-    ] = None,
-    eps: Annotated[
-        list[float] | None,
-        typer.Option(help="Show delta at this eps; may be repeated."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw the curves into this directory.")
-    ] = None,
-    as_json: output.AsJson = False,
-) -> None:
+    delta: list[float] | None = None,
+    eps: list[float] | None = None,
+    out: Path | None = None,
+) -> Result:
     """Compute what a mechanism costs, and say how that is known.
 
     For each direction of the neighbouring relation: eps at some deltas, the delta curve at some
@@ -187,81 +182,70 @@ def describe(
     and hi; where the loss had to be discretised, that is in the width too. Divergences and
     parameters are inf as soon as any mass, however small, is at infinity.
 
+    Options:
+      delta: Show eps at this delta; may be repeated.
+      eps: Show delta at this eps; may be repeated.
+      out (DIR): Draw the curves into this directory.
+
     Example:
       residua describe --laplace scale=2
       residua describe --subsampled-gaussian sigma=1,sampling_rate=0.01,steps=100 --relation replace-one
       residua describe --rdp 'orders=2;4;8,epsilons=0.1;0.2;0.4' --delta 1e-6 --out out
     """  # noqa: E501
     from residua import checks
+    from residua.pld.residue.gdp_parameter import gdp_parameter_bounds, zcdp_parameter_bounds
 
     mechanism = descriptions.compose(query)
     deltas = [checks.probability("delta", d) for d in delta or DELTAS]
     wanted = [checks.finite("eps", e) for e in eps or ()]
     relation, directions = group_directions(mechanism, relation)
-    epsilons = [_read(one, "eps at delta", "epsilon_bounds", deltas) for one in directions]
+    epsilons = [one.numbers("eps at delta", "epsilon_bounds", deltas) for one in directions]
     scale = _scale(epsilons)
     numbers = [
         [
             *first,
-            *_read(one, "delta at eps", "delta_bounds", wanted or _several(scale)),
-            *_read(one, "Rényi, order", "renyi_bounds", RENYI_ORDERS),
-            *_parameters(one),
+            *one.numbers("delta at eps", "delta_bounds", wanted or _several(scale)),
+            *one.numbers("Rényi, order", "renyi_bounds", RENYI_ORDERS),
+            Number("zCDP parameter", None, one.bounds(zcdp_parameter_bounds)),
+            Number("GDP parameter", None, one.bounds(gdp_parameter_bounds)),
         ]
         for one, first in zip(directions, epsilons, strict=True)
     ]
-    picture, trouble = None, ""
-    if out is not None:
-        path = out / f"{mechanism.kind}.png"
-        picture, trouble = output.save_picture(lambda: _figure(directions, scale), path)
-    if as_json:
-        output.print_json(
-            {
-                "mechanism": mechanism.to_dict(),
-                "pair": mechanism.pair,
-                "pairs": list(mechanism.pairs()),
-                "reference": mechanism.reference,
-                "relation": relation,
-                "directions": [
-                    _as_json(one, found) for one, found in zip(directions, numbers, strict=True)
-                ],
-                "notes": list(mechanism.notes()),
-                "picture": None if picture is None else str(picture),
-            }
+    file = f"{mechanism.kind}.png"
+    picture = output.save_picture(lambda: _figure(directions, scale), out, file)
+    shown = {
+        "mechanism": mechanism.to_dict(),
+        "pair": mechanism.pair,
+        "pairs": list(mechanism.pairs()),
+        "reference": mechanism.reference,
+        "relation": relation,
+        "directions": [_plain(*each) for each in zip(directions, numbers, strict=True)],
+        "notes": list(mechanism.notes()),
+        "picture": picture.file,
+    }
+
+    def words() -> None:
+        output.print_fields(
+            [
+                ("mechanism", mechanism.to_json()),
+                *(("pair", pair) for pair in mechanism.pairs()),
+                ("reference", mechanism.reference),
+                ("relation", relation),
+            ]
         )
-        return
-    output.print_fields(
-        [
-            ("mechanism", mechanism.to_json()),
-            *(("pair", pair) for pair in mechanism.pairs()),
-            ("reference", mechanism.reference),
-            ("relation", relation),
-        ]
-    )
-    for one, found in zip(directions, numbers, strict=True):
-        output.print_table(
-            f"\n{_label(one)}: {one.above!r}",
-            ("", "lo", "hi", "width"),
-            [(n.label, *_shown(n.interval)) for n in found],
-        )
-    remarks = [("note", note) for note in mechanism.notes()]
-    if out is not None:
-        remarks.append(("curves", trouble if picture is None else str(picture)))
-    if remarks:
-        output.print_fields(remarks)
+        for one, found in zip(directions, numbers, strict=True):
+            output.print_table(
+                f"\n{one.label}: {one.above!r}",
+                ("", "lo", "hi", "width"),
+                [each.row() for each in found],
+            )
+        remarks = [("note", note) for note in mechanism.notes()]
+        if out is not None:
+            remarks.append(("curves", picture.words))
+        if remarks:
+            output.print_fields(remarks)
 
-
-def _read(one: "Direction", name: str, read: str, places: Sequence[float]) -> list[Number]:
-    return [Number(name, at, one.bounds(methodcaller(read, at))) for at in places]
-
-
-def _parameters(one: "Direction") -> list[Number]:
-    """The least `rho` and the least `mu` that cover the loss."""
-    from residua.pld.residue.gdp_parameter import gdp_parameter_bounds, zcdp_parameter_bounds
-
-    return [
-        Number("zCDP parameter", None, one.bounds(zcdp_parameter_bounds)),
-        Number("GDP parameter", None, one.bounds(gdp_parameter_bounds)),
-    ]
+    return Result(shown, words)
 
 
 def _scale(epsilons: list[list[Number]]) -> float:
@@ -280,50 +264,25 @@ def _figure(directions: list["Direction"], scale: float) -> "Figure":
     from residua.figures.plots import curves
 
     return curves(
-        {_label(one): one.above for one in directions},
+        {one.label: one.above for one in directions},
         np.linspace(0.0, 1.25 * scale, 161),
-        {_label(one): one.below for one in directions if one.below != one.above},
+        {one.label: one.below for one in directions if one.below != one.above},
     )
 
 
-def _label(one: "Direction") -> str:
-    return " and ".join(one.names)
-
-
-def _shown(interval: "Interval") -> tuple[str, str, str]:
-    lo, hi = float(interval.lo), float(interval.hi)
-    return output.below(lo), output.above(hi), output.above(_width(interval), 2)
-
-
-def _width(interval: "Interval") -> float:
-    return float(interval.width) if float(interval.lo) < float(interval.hi) else 0.0
-
-
-def _as_json(one: "Direction", found: list[Number]) -> dict[str, Any]:
+def _plain(one: "Direction", found: list[Number]) -> dict[str, Any]:
     def rows(name: str, at: str) -> list[dict[str, Any]]:
-        return [
-            {
-                at: n.at,
-                "bounds": output.bounds(n.interval),
-                "width": output.number(_width(n.interval)),
-            }
-            for n in found
-            if n.name == name
-        ]
+        return [{at: each.at, **each.to_dict()} for each in found if each.name == name]
 
-    def alone(name: str) -> dict[str, Any]:
-        number = next(n for n in found if n.name == name)
-        width = output.number(_width(number.interval))
-        return {"bounds": output.bounds(number.interval), "width": width}
-
+    zcdp, gdp = found[-2:]
     return {
         "names": list(one.names),
         "pld": repr(one.above),
         "epsilon": rows("eps at delta", "delta"),
         "delta": rows("delta at eps", "eps"),
         "renyi": rows("Rényi, order", "order"),
-        "zcdp": alone("zCDP parameter"),
-        "gdp": alone("GDP parameter"),
+        "zcdp": zcdp.to_dict(),
+        "gdp": gdp.to_dict(),
     }
 
 
@@ -342,13 +301,12 @@ VERDICTS = {
 }
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def order(
     first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
     second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Compare two queries in the Blackwell order.
 
     Either side may be a JSON list of queries, which are composed: is this day within that budget?
@@ -361,11 +319,11 @@ def order(
       residua order --pure-dp eps=0.5 --laplace scale=2
       residua order '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
     """  # noqa: E501
-    print_order(first, second, relation, as_json)
+    return order_of(first, second, relation)
 
 
-def print_order(first: str, second: str, relation: str | None, as_json: bool) -> None:
-    """Print the order of two queries."""
+def order_of(first: str, second: str, relation: str | None) -> Result:
+    """The order of two queries."""
     from residua.mechanisms import Composed
 
     one, two = descriptions.parse_composed(first), descriptions.parse_composed(second)
@@ -373,18 +331,6 @@ def print_order(first: str, second: str, relation: str | None, as_json: bool) ->
     below, above = _dominated(one, two, relation), _dominated(two, one, relation)
     verdict = VERDICTS.get((below.verdict.value, above.verdict.value), "UNDECIDED")
     shown = [repr(mechanism.pld(relation=relation)) for mechanism in (one, two)]
-    if as_json:
-        output.print_json(
-            {
-                "first": shown[0],
-                "second": shown[1],
-                "relation": relation,
-                "verdict": verdict,
-                "not_below": _witness(below.witness),
-                "not_above": _witness(above.witness),
-            }
-        )
-        return
     rows = [("first", shown[0]), ("second", shown[1]), ("verdict", verdict)]
     for name, witness in (
         ("first exceeds second", below.witness),
@@ -392,8 +338,20 @@ def print_order(first: str, second: str, relation: str | None, as_json: bool) ->
     ):
         if witness is not None:
             rows.append((name, f"by {witness.gap:.3g} at x = {witness.x:.6g}"))
-    print(MEANING[verdict] + "\n")
-    output.print_fields(rows)
+
+    def words() -> None:
+        print(MEANING[verdict] + "\n")
+        output.print_fields(rows)
+
+    data = {
+        "first": shown[0],
+        "second": shown[1],
+        "relation": relation,
+        "verdict": verdict,
+        "not_below": _witness(below.witness),
+        "not_above": _witness(above.witness),
+    }
+    return Result(data, words)
 
 
 def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Domination":

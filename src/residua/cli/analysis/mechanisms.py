@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import descriptions, output
+from residua.cli.command import Result, command
 
 if TYPE_CHECKING:
     from residua.mechanisms import Mechanism
@@ -14,13 +15,12 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@command(app)
 def mechanisms(
     kind: Annotated[
         str | None, typer.Argument(metavar="KIND", help="Show this kind in detail.")
     ] = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """List the mechanisms and their parameters.
 
     For each: what it takes, the dominating pair its privacy loss comes from, where that is from,
@@ -33,12 +33,8 @@ def mechanisms(
     from residua.mechanisms import KINDS
 
     chosen = list(KINDS.values()) if kind is None else [descriptions.kind_named(kind)]
-    if as_json:
-        output.print_json({"mechanisms": [_as_json(cls) for cls in chosen]})
-    elif kind is None:
-        _print_all(chosen)
-    else:
-        _print_one(chosen[0])
+    shown = {"mechanisms": [_plain(cls) for cls in chosen]}
+    return Result(shown, lambda: _print_all(chosen) if kind is None else _print_one(chosen[0]))
 
 
 def _print_all(chosen: list[type["Mechanism"]]) -> None:
@@ -83,18 +79,17 @@ def _print_one(cls: type["Mechanism"]) -> None:
     )
 
 
-def _as_json(cls: type["Mechanism"]) -> dict[str, Any]:
+def _plain(cls: type["Mechanism"]) -> dict[str, Any]:
+    parameters = []
+    for p in descriptions.parameters(cls):
+        default = {} if p.required else {"default": p.default}
+        parameters.append({"name": p.name, "type": p.type, "required": p.required, **default})
     return {
         "kind": cls.kind,
         "version": cls.version,
         "summary": descriptions.summary(cls),
-        "parameters": [_parameter(p) for p in descriptions.parameters(cls)],
+        "parameters": parameters,
         "pair": cls.pair,
         "reference": cls.reference,
         "relations": list(cls.relations),
     }
-
-
-def _parameter(p: descriptions.Parameter) -> dict[str, Any]:
-    known = {"name": p.name, "type": p.type, "required": p.required}
-    return known if p.required else {**known, "default": p.default}

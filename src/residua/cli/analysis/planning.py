@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import descriptions, options, output, stores
-from residua.cli.analysis.loss import print_order
+from residua.cli.analysis.loss import order_of
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from residua.filters import Filter
-    from residua.filters.query import Query
     from residua.filters.state import State
     from residua.planning import Workload
     from residua.planning.frontier import Progress
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def plan(
     query: Annotated[
         list[str],
@@ -28,37 +30,18 @@ def plan(
             metavar="QUERY", help="Queries as JSON or by flags; several are asked in turn."
         ),
     ],
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--filter", metavar="FILTER", help="The filter, as JSON or in short: 'zcdp rho=0.1'."
-        ),
-    ] = None,
-    state: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="The state of the filter (default: nothing was spent)."),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Plan for what is left of this budget in the store."),
-    ] = None,
+    filter: str | None = None,
+    state: str | None = None,
+    budget: str | None = None,
     eps: options.Eps = None,
     delta: options.Delta = None,
-    n: Annotated[
-        int, typer.Option("-n", help="Fit the noise for this many more queries, or rounds of them.")
-    ] = 1,
-    most: Annotated[int, typer.Option(help="Stop counting here.")] = 10**6,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Draw how many more of each kind fit, into this directory."
-        ),
-    ] = None,
+    n: int = 1,
+    most: int = 10**6,
+    out: Path | None = None,
     relation: options.Relation = None,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Count the queries that fit, and find the least noise.
 
     Several queries are asked in order, again and again. The count is that of asking one by one
@@ -68,72 +51,79 @@ def plan(
     what is left are those of a budget in the store; its parents and open reservations may allow
     fewer.
 
+    Options:
+      filter (FILTER): The filter, as JSON or in short: 'zcdp rho=0.1'.
+      state (JSON): The state of the filter (default: nothing was spent).
+      budget (NAME): Plan for what is left of this budget in the store.
+      n: Fit the noise for this many more queries, or rounds of them.
+      most: Stop counting here.
+      out (DIR): Draw how many more of each kind fit, into this directory.
+
     Example:
       residua plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
       residua plan --filter 'basic eps=1,delta=1e-6' --laplace scale=20 --pure-dp eps=0.01 -n 52
       residua plan --eps 1 --delta 1e-6 --laplace scale=20
       residua plan --budget web --laplace scale=20
     """
+    from residua.filters.query import as_mechanism
     from residua.planning import count_more, least_noise
 
     asked = descriptions.parse_list(query)
     if budget is not None:
-        if (given, eps, delta, state, relation) != (None,) * 5:
+        if (filter, eps, delta, state, relation) != (None,) * 5:
             raise ArgumentError(
                 "--budget excludes a filter, a state and a relation; leave those out"
             )
-        with stores.open_store(store, token, read_only=True) as ledger:
+        with stores.read_store(store, token) as ledger:
             found = ledger.budget(budget)
-        filter, start, relation = found.filter, found.state, found.relation
+        chosen, start, relation = found.filter, found.state, found.relation
     else:
         needed = (
             "a filter must be given by --filter, by --eps with or without --delta, or by --budget"
         )
-        filter = descriptions.chosen_filter(given, eps, delta, needed)
-        start = filter.initial() if state is None else filter.state_from_json(state)
+        chosen = descriptions.chosen_filter(filter, eps, delta, needed)
+        start = chosen.initial() if state is None else chosen.state_from_json(state)
     with output.progress("counting"):
-        count, ended = count_more(filter, asked, state=start, most=most, relation=relation)
+        count, ended = count_more(chosen, asked, state=start, most=most, relation=relation)
     with output.progress("fitting the noise"):
-        least = least_noise(filter, asked, n, state=start, relation=relation)
-    picture, trouble = None, ""
-    if out is not None:
-        with output.progress("drawing") as report:
-            picture, trouble = _drawn(filter, start, out, relation, report)
-    left = filter.left_words(start)
-    if as_json:
-        output.print_json(
-            {
-                "filter": filter.to_dict(),
-                "left": left,
-                "queries": [one.to_dict() for one in asked],
-                "how_many": count,
-                "rounds": count // len(asked),
-                "counting_ended": ended,
-                "n": n,
-                "least_noise": None if least is None else [_plain(one) for one in least],
-                "picture": None if picture is None else str(picture),
-            }
-        )
-        return
+        least = least_noise(chosen, asked, n, state=start, relation=relation)
+    with output.progress("drawing") as report:
+
+        def draw() -> "Figure":
+            return _frontier(chosen, start, relation, report)
+
+        picture = output.save_picture(draw, out, "frontier.png")
+    left = chosen.left_words(start)
+    shown = {
+        "filter": chosen.to_dict(),
+        "left": left,
+        "queries": [one.to_dict() for one in asked],
+        "how_many": count,
+        "rounds": count // len(asked),
+        "counting_ended": ended,
+        "n": n,
+        "least_noise": None if least is None else [as_mechanism(one).to_dict() for one in least],
+        "picture": picture.file,
+    }
     fitting = f"at least {count}" if ended else str(count)
     if len(asked) > 1:
         fitting += f" ({count // len(asked)} whole rounds of {len(asked)})"
-    rows = [("filter", filter.to_json()), ("left", left)]
+    rows = [("filter", chosen.to_json()), ("left", left)]
     rows += [("query", one.to_json()) for one in asked]
     rows.append(("how many more fit", fitting))
     name = f"least noise for {n} more" + (" rounds" if len(asked) > 1 else "")
     if least is None:
         rows.append((name, "none: no noise of this kind would fit"))
     else:
-        rows += [(name, _json(one)) for one in least]
+        rows += [(name, as_mechanism(one).to_json()) for one in least]
     if out is not None:
-        rows.append(("picture", trouble if picture is None else str(picture)))
-    output.print_fields(rows)
+        rows.append(("picture", picture.words))
+    return Result(shown, rows)
 
 
-def _drawn(
-    filter: "Filter", start: "State", out: Path, relation: str | None, report: "Progress"
-) -> tuple[Path | None, str]:
+def _frontier(
+    filter: "Filter", start: "State", relation: str | None, report: "Progress"
+) -> "Figure":
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
     from residua.figures.plots import frontier as draw
     from residua.planning.frontier import frontier
@@ -143,49 +133,30 @@ def _drawn(
     if start != fresh:
         before = frontier(filter, state=fresh, relation=relation, progress=report)
         found = {"at the start": before, **found}
-    return output.save_picture(lambda: draw(found), out / "frontier.png")
+    return draw(found)
 
 
-def _plain(query: "Query") -> dict[str, Any]:
-    from residua.filters.query import as_mechanism
-
-    return as_mechanism(query).to_dict()
-
-
-def _json(query: "Query") -> str:
-    from residua.filters.query import as_mechanism
-
-    return as_mechanism(query).to_json()
-
-
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def recommend(
     query: options.QueryWorkload = None,
     eps: options.Eps = None,
     delta: options.Delta = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Read the workload from this file."),
-    ] = None,
-    n: Annotated[
-        int | None,
-        typer.Option("-n", help="Answer this many rounds of the workload in full."),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter", metavar="KIND", help="Choose from this kind only; may be repeated."
-        ),
-    ] = None,
+    workload: str | None = None,
+    n: int | None = None,
+    filter: list[str] | None = None,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Recommend a filter and the noise for a workload, and say why.
 
     Every filter is measured on the workload within (eps, delta), as residua compare does. The one
     that admits most is taken; of equals, the one that needs to know less in advance. With -n, or
     for a workload that ends, all of it is to be answered: where it does not fit, the least noise
     with which it does is computed, all queries scaled by one factor.
+
+    Options:
+      workload (FILE): Read the workload from this file.
+      n: Answer this many rounds of the workload in full.
+      filter (KIND): Choose from this kind only; may be repeated.
 
     Example:
       residua recommend --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
@@ -200,68 +171,40 @@ def recommend(
     asked = _workload("workload", query) if query else workload or ""
     with output.progress("measuring") as report:
         found = find(
-            eps, delta, asked, n=n, filters=given or None, relation=relation, progress=report
+            eps, delta, asked, n=n, filters=filter or None, relation=relation, progress=report
         )
-    if as_json:
-        output.print_json(found.to_dict())
-        return
     kind = found.filter.kind
     if found.described is None:
         shown = f"{kind} (of losses under {relation}, to be made in Python)"
     else:
         text = found.filter.to_json()
         shown = text if len(text) <= 300 else f"{kind} (--json shows all of it)"
-    rows = [("filter", shown)]
-    rows.append(("reason", found.reason))
+    rows = [("filter", shown), ("reason", found.reason)]
     if found.noise != 1.0:
         scaled = dict.fromkeys(f"{run.query!r}" for run in found.queries)
         rows += [("query", one) for one in list(scaled)[:12]]
-    output.print_fields(rows)
-    print()
-    print(found.comparison.table())
+
+    def words() -> None:
+        output.print_fields(rows)
+        print(f"\n{found.comparison.table()}")
+
+    return Result(found.to_dict(), words)
 
 
-@app.command(cls=options.QueryCommand)
+@command(app, cls=options.QueryCommand)
 def compare(
     query: options.QueryWorkload = None,
     eps: options.Eps = None,
     delta: options.Delta = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Read the workload from this file (default: suite, random workloads).",
-        ),
-    ] = None,
-    given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--filter",
-            metavar="FILTER",
-            help="Compare this kind, or filter as JSON; may be repeated (default: all kinds).",
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed of the suite (default: 1).")] = None,
-    count: Annotated[
-        int | None, typer.Option(help="Number of random workloads (default: 60).")
-    ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(help="Draw this family alone: pure, laplace, gaussian, subsampled or mixed."),
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option(
-            help="Draw this shape alone: constant, bursts, drifting, 'small then large', "
-            "'large then small' or alternating."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw the ratios into this directory.")
-    ] = None,
+    workload: str | None = None,
+    filter: list[str] | None = None,
+    seed: int | None = None,
+    count: int | None = None,
+    family: str | None = None,
+    shape: str | None = None,
+    out: Path | None = None,
     relation: options.Relation = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Compare filters: how much of a workload each admits.
 
     Every filter is set up for (eps, delta), and the workload is requested in order until the first
@@ -278,6 +221,16 @@ def compare(
 
     Two queries without a budget are compared with each other; see residua order.
 
+    Options:
+      workload (FILE): Read the workload from this file (default: suite, random workloads).
+      filter (FILTER): Compare this kind, or filter as JSON; may be repeated (default: all kinds).
+      seed: Random seed of the suite (default: 1).
+      count: Number of random workloads (default: 60).
+      family: Draw this family alone: pure, laplace, gaussian, subsampled or mixed.
+      shape: Draw this shape alone: constant, bursts, drifting, 'small then large', 'large then
+          small' or alternating.
+      out (DIR): Draw the ratios into this directory.
+
     Example:
       residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
       residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5
@@ -292,8 +245,7 @@ def compare(
                 "filters are compared within --eps and --delta, queries as FIRST and SECOND; "
                 f"got neither, but {len(query)} queries"
             )
-        print_order(query[0], query[1], relation, as_json)
-        return
+        return order_of(query[0], query[1], relation)
     eps, delta = descriptions.both_of(eps, delta)
     if query and workload is not None:
         raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")
@@ -306,7 +258,7 @@ def compare(
             eps,
             delta,
             asked,
-            _candidates(given),
+            _candidates(filter),
             seed=seed,
             count=count,
             family=family,
@@ -314,21 +266,21 @@ def compare(
             relation=relation,
             progress=report,
         )
-    picture, trouble = None, ""
-    if out is not None:
+
+    def draw() -> "Figure":
         from residua.figures.plots import draw_comparison
 
-        picture, trouble = output.save_picture(
-            lambda: draw_comparison(found), out / "comparison.png"
-        )
-    if as_json:
-        shown = None if picture is None else str(picture)
-        output.print_json({**found.to_dict(), "picture": shown})
-        return
-    print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
-    print(found.table())
-    if out is not None:
-        print(trouble if picture is None else f"\npicture: {picture}")
+        return draw_comparison(found)
+
+    picture = output.save_picture(draw, out, "comparison.png")
+
+    def words() -> None:
+        print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
+        print(found.table())
+        if out is not None:
+            print(picture.trouble or f"\npicture: {picture.file}")
+
+    return Result({**found.to_dict(), "picture": picture.file}, words)
 
 
 def _workload(name: str, query: list[str]) -> "Workload":

@@ -1,18 +1,18 @@
 """`residua budget`: create, list, show and retire budgets."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from residua.cli import descriptions, options, output, stores
+from residua.cli.command import Result, command, subgroup
 from residua.errors import BudgetExists
 
 if TYPE_CHECKING:
     from residua.ledger.api.views import Budget
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-group = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.add_typer(group, name="budget")
+group = subgroup(app, "budget")
 
 
 @group.callback()
@@ -29,47 +29,36 @@ def budget() -> None:
     """
 
 
-@group.command()
+@command(group, at=stores.open_store)
 def create(
+    ledger: Any,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new budget.")],
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            metavar="FILTER",
-            help="The filter as JSON, as a file, or in short: 'gdp_residue mu=1',"
-            " 'pure eps=1 | gdp mu=0.2'.",
-        ),
-    ] = None,
+    filter: str | None = None,
     eps: options.Eps = None,
     delta: options.Delta = None,
-    relation: Annotated[
-        str | None,
-        typer.Option(help="Neighbouring relation: add-remove (default), replace-one or zero-out."),
-    ] = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Whose privacy is protected (default: person).")
-    ] = None,
-    parent: Annotated[str | None, typer.Option(help="Make it a quota of this budget.")] = None,
-    partition: Annotated[
-        str | None, typer.Option(help="Label a disjoint part of the data of --parent.")
-    ] = None,
-    data: Annotated[str | None, typer.Option(help="Label the data set.")] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(help="Begin a new generation after this many seconds (1 or more)."),
-    ] = None,
-    shares_data: Annotated[
-        bool, typer.Option("--shares-data", help="Allow a second cap on the same data.")
-    ] = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+    relation: str | None = None,
+    unit: str | None = None,
+    parent: str | None = None,
+    partition: str | None = None,
+    data: str | None = None,
+    window: float | None = None,
+    shares_data: bool = False,
+) -> Result:
     """Create a budget.
 
     With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta the
     filter is the automatic one. --filter chooses any other.
+
+    Options:
+      filter (FILTER): The filter as JSON, as a file, or in short: 'gdp_residue mu=1', 'pure eps=1 |
+          gdp mu=0.2'.
+      relation: Neighbouring relation: add-remove (default), replace-one or zero-out.
+      unit: Whose privacy is protected (default: person).
+      parent: Make it a quota of this budget.
+      partition: Label a disjoint part of the data of --parent.
+      data: Label the data set.
+      window: Begin a new generation after this many seconds (1 or more).
+      shares_data: Allow a second cap on the same data.
 
     Example:
       residua budget create web --eps 1
@@ -77,31 +66,26 @@ def create(
       residua budget create study --filter 'gdp_residue mu=1' --unit household
     """
     needed = "a budget must have --filter, or --eps with or without --delta"
-    chosen = descriptions.chosen_filter(given, eps, delta, needed)
-    with stores.open_store(store, token) as ledger:
-        try:
-            made = ledger.create_budget(
-                name,
-                chosen,
-                relation=relation,
-                unit=unit,
-                parent=parent,
-                partition=partition,
-                data=data,
-                window=window,
-                shares_data=shares_data,
-            )
-        except BudgetExists as error:
-            raise BudgetExists(str(error).replace("shares_data=True", "--shares-data")) from None
-        _print(made, as_json)
+    chosen = descriptions.chosen_filter(filter, eps, delta, needed)
+    try:
+        made = ledger.create_budget(
+            name,
+            chosen,
+            relation=relation,
+            unit=unit,
+            parent=parent,
+            partition=partition,
+            data=data,
+            window=window,
+            shares_data=shares_data,
+        )
+    except BudgetExists as error:
+        raise BudgetExists(str(error).replace("shares_data=True", "--shares-data")) from None
+    return _shown(made)
 
 
-@group.command("list")
-def every(
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+@command(group, "list", at=stores.read_store)
+def every(ledger: Any) -> Result:
     """List budgets with what is left of each.
 
     Example:
@@ -109,80 +93,67 @@ def every(
     """
     from residua.service.api.values import budget_to_dict
 
-    with stores.open_store(store, token, read_only=True) as ledger:
-        found = [budget_to_dict(one) for one in ledger.budgets()]
-    if as_json:
-        output.print_json({"budgets": found})
-        return
+    found = [budget_to_dict(one) for one in ledger.budgets()]
     rows = [
         (one["name"], "retired" if one["retired"] else "open", str(one["seq"] + 1),
          one["filter"]["kind"], one["balance"]["text"] if one["balance"] else "")
         for one in found
     ]  # fmt: skip
-    if not rows:
-        print("no budgets; create one with: residua budget create NAME --eps 1")
-        return
-    output.print_columns(("name", "state", "records", "filter", "left"), rows)
+
+    def words() -> None:
+        if rows:
+            output.print_columns(("name", "state", "records", "filter", "left"), rows)
+        else:
+            print("no budgets; create one with: residua budget create NAME --eps 1")
+
+    return Result({"budgets": found}, words)
 
 
-@group.command()
-def show(
-    name: options.Budget,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+@command(group, at=stores.read_store)
+def show(ledger: Any, name: options.Budget) -> Result:
     """Show a budget: its filter, what is left, what is promised.
 
     Example:
       residua budget show web
     """
-    with stores.open_store(store, token, read_only=True) as ledger:
-        _print(ledger.budget(name), as_json)
+    return _shown(ledger.budget(name))
 
 
-@group.command()
+@command(group, at=stores.open_store)
 def retire(
+    ledger: Any,
     name: options.Budget,
-    reason: Annotated[str, typer.Option(help="The reason to record.")],
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+    reason: str,
+) -> Result:
     """Close a budget for good; its history stays.
+
+    Options:
+      reason: The reason to record.
 
     Example:
       residua budget retire web --reason 'study ended'
     """
-    with stores.open_store(store, token) as ledger:
-        ledger.retire(name, reason)
-        _print(ledger.budget(name), as_json)
+    ledger.retire(name, reason)
+    return _shown(ledger.budget(name))
 
 
-def _print(budget: "Budget", as_json: bool) -> None:
+def _shown(budget: "Budget") -> Result:
     from residua.filters.balance import detail_words
     from residua.service.api.values import budget_to_dict
 
     shown = budget_to_dict(budget)
-    if as_json:
-        output.print_json(shown)
-        return
+    left_out = {"state", "head", "remaining", *(() if budget.retired else ("capacity",))}
     rows = []
-    for name, given in shown.items():
-        value = given
-        if value is None or name in ("state", "head", "remaining"):
-            continue
-        if name == "capacity" and not budget.retired:
+    for name, value in shown.items():
+        if value is None or name in left_out:
             continue
         if name == "filter":
-            value = " ".join(
-                f"{field}={item}" if field != "kind" else item for field, item in value.items()
-            )
+            fields = [v if field == "kind" else f"{field}={v}" for field, v in value.items()]
+            rows.append((name, " ".join(fields)))
         elif name in ("capacity", "balance", "guarantee"):
-            value = value["text"]
-        elif name == "holds":
-            value = len(value)
-        rows.append((name, str(value)))
+            rows.append((name, value["text"]))
+        else:
+            rows.append((name, str(len(value) if name == "holds" else value)))
         if name == "balance" and budget.balance is not None:
             rows += [("details", one) for one in detail_words(budget.balance.details)]
-    output.print_fields(rows)
+    return Result(shown, rows)

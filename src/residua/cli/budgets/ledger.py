@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import options, output, stores
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError, NotALedger
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@command(app)
 def init(
     store: Annotated[
         str,
@@ -28,8 +29,7 @@ def init(
             help="A file, sqlite:///... or postgresql://... (or RESIDUA_STORE).",
         ),
     ] = stores.DEFAULT,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Create a ledger for budgets in a file or database.
 
     An existing ledger is not changed; what it contains is shown. The anchor beside a SQLite file
@@ -42,45 +42,39 @@ def init(
     """
     try:
         with stores.ledger_at(store, create=False) as ledger:
-            _print_ledger(ledger, False, as_json)
+            return _opened(ledger, False)
     except NotALedger:
         # A file that is something else is an error here too.
         with stores.ledger_at(store, create=True) as ledger:
-            _print_ledger(ledger, True, as_json)
+            return _opened(ledger, True)
 
 
-def _print_ledger(ledger: "Ledger", created: bool, as_json: bool) -> None:
+def _opened(ledger: "Ledger", created: bool) -> Result:
     shown = {"store": str(ledger.store.place), "ledger": ledger.id}
-    budgets = ledger.budgets()
-    if as_json:
-        output.print_json({**shown, "created": created, "budgets": len(budgets)})
-    else:
+    budgets, read_only = ledger.budgets(), ledger.read_only
+    lost = read_only is not None and created
+
+    def words() -> None:
         output.print_fields(list(shown.items()))
         if not created:
             records = sum(one.seq + 1 for one in budgets)
             has = f"{_plural(len(budgets), 'budget')} with {_plural(records, 'record')}"
             print(f"there is a ledger already, which was not changed: {has}")
-    stores.warn(ledger.read_only)
-    if ledger.read_only is not None and created:
-        raise typer.Exit(4)
-    if as_json:
-        return
-    if not budgets:
-        print("next: residua budget create NAME --eps 1")
-    elif not created:
-        print(f"next: residua budget list --store {ledger.store.place}")
+        if not budgets and not lost:
+            print("next: residua budget create NAME --eps 1")
+        elif budgets and not created:
+            print(f"next: residua budget list --store {shown['store']}")
+
+    stores.warn(read_only)
+    return Result({**shown, "created": created, "budgets": len(budgets)}, words, 4 if lost else 0)
 
 
 def _plural(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
-@app.command()
-def status(
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+@command(app, at=stores.open_store)
+def status(ledger: Any) -> Result:
     """Show the ledger at a glance: budgets, reservations, promises.
 
     The head of a budget is the number of its last record and how its hash begins; --json has all of
@@ -91,12 +85,8 @@ def status(
     """
     from residua.service.api.values import plain_data
 
-    with stores.open_store(store, token) as ledger:
-        found = plain_data(ledger.status())
+    found = plain_data(ledger.status())
     stores.warn(found["read_only"])
-    if as_json:
-        output.print_json(found)
-        return
     rows = [("ledger", found["ledger"])]
     rows += [(name, str(value)) for name, value in found["store"].items()]
     rows.append(("anchor", found["anchor"]))
@@ -106,7 +96,7 @@ def status(
     rows += [(f"hold {one['id']}", _hold(one)) for one in found["holds"]]
     rows += [(f"data {name}", one) for name, each in found["data"].items() for one in each]
     rows += [("promised", one) for one in found["promises"]]
-    output.print_fields(rows)
+    return Result(found, rows)
 
 
 def _budget(one: dict[str, Any]) -> str:
@@ -121,17 +111,19 @@ def _hold(one: dict[str, Any]) -> str:
     return f"{', '.join(one['budgets'])}: {one['mechanism']}, {one['age']:.0f} s old{late}"
 
 
-@app.command()
+@command(app, at=stores.read_store)
 def history(
+    ledger: Any,
     budget: options.Budget,
-    after: Annotated[int | None, typer.Option(help="Begin after this record.")] = None,
+    after: int | None = None,
     limit: Annotated[int, typer.Option(help="Show at most this many records.", min=1)] = 1000,
-    refused: Annotated[bool, typer.Option("--refused", help="Show refused requests only.")] = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+    refused: bool = False,
+) -> Result:
     """Show the requests to a budget, and what it answered.
+
+    Options:
+      after: Begin after this record.
+      refused: Show refused requests only.
 
     Example:
       residua history web
@@ -139,17 +131,11 @@ def history(
     """
     from residua.service.api.values import record_to_dict
 
-    with stores.open_store(store, token, read_only=True) as ledger:
-        every = ledger.history(budget, after=after)
-        wanted = (one for one in every if not refused or one.admitted is False)
-        items = [record_to_dict(one) for one in itertools.islice(wanted, limit)]
-    if as_json:
-        output.print_json({"budget": budget, "items": items})
-        return
-    if not items:
-        print("nothing")
-    for one in items:
-        print(f"{one['seq']:>6}  {one['time']}  {one['by']}  {_in_words(one)}")
+    every = ledger.history(budget, after=after)
+    wanted = (one for one in every if not refused or one.admitted is False)
+    items = [record_to_dict(one) for one in itertools.islice(wanted, limit)]
+    lines = [f"{one['seq']:>6}  {one['time']}  {one['by']}  {_in_words(one)}" for one in items]
+    return Result({"budget": budget, "items": items}, lambda: print("\n".join(lines) or "nothing"))
 
 
 def _in_words(one: dict[str, Any]) -> str:
@@ -157,63 +143,45 @@ def _in_words(one: dict[str, Any]) -> str:
     return f"{one['type']}{key}" + (f"  {one['reason']}" if one["reason"] else "")
 
 
-@app.command()
+@command(app, at=stores.read_store)
 def export(
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write to this file instead of printing.")
-    ] = None,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+    ledger: Any,
+    out: Path | None = None,
+) -> Result | None:
     """Write the whole ledger as JSON Lines.
 
     Every record with its hash, and the tables that a verifier needs: enough to verify the ledger
     elsewhere, and to re-apply what a restored backup lacks. With --json and --out a summary is
     printed; without --out the lines are JSON already.
 
+    Options:
+      out (FILE): Write to this file instead of printing.
+
     Example:
       residua export --out ledger.jsonl
     """
-    with stores.open_store(store, token, read_only=True) as ledger:
-        if out is None:
-            ledger.export(sys.stdout)
-            return
-        from residua.ledger.recovery.export_file import check_spares
+    if out is None:
+        ledger.export(sys.stdout)
+        return None
+    from residua.ledger.recovery.export_file import check_spares
 
-        try:
-            check_spares("out", out)
-            with out.open("w", encoding="utf-8") as file:
-                lines = ledger.export(file)
-        except OSError as error:
-            raise ArgumentError(f"out must be a file to write, got {out} ({error})") from None
-    if as_json:
-        output.print_json({"out": str(out), "lines": lines})
-    else:
-        print(f"wrote {lines} lines to {out}")
+    try:
+        check_spares("out", out)
+        with out.open("w", encoding="utf-8") as file:
+            lines = ledger.export(file)
+    except OSError as error:
+        raise ArgumentError(f"out must be a file to write, got {out} ({error})") from None
+    shown = {"out": str(out), "lines": lines}
+    return Result(shown, lambda: print(f"wrote {lines} lines to {out}"))
 
 
-@app.command()
+@command(app, at=stores.ledger_and_anchor)
 def recover(
-    exported: Annotated[
-        Path | None,
-        typer.Option("--export", metavar="FILE", help="Take over the records of this export."),
-    ] = None,
-    vouched: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--head",
-            metavar="BUDGET=[SEQ:]HASH",
-            help="Vouch for a budget's last record if there is no anchor; may be repeated.",
-        ),
-    ] = None,
-    retire: Annotated[
-        bool, typer.Option("--retire", help="Retire budgets that lost spends, as fully spent.")
-    ] = False,
-    store: stores.Store = stores.DEFAULT,
-    anchor: stores.AnchorText = None,
-    as_json: output.AsJson = False,
-) -> None:
+    ledger: Any,
+    export: Path | None = None,
+    head: list[str] | None = None,
+    retire: bool = False,
+) -> Result:
     """Make a restored ledger writable again, without un-spending.
 
     A ledger that lost what its anchor knows opens read-only. With an export that is newer than the
@@ -222,24 +190,27 @@ def recover(
     the last record of each budget, as receipts have it, or retire. What was done is recorded in
     every budget that it concerns.
 
+    Options:
+      export (FILE): Take over the records of this export.
+      head (BUDGET=[SEQ:]HASH): Vouch for a budget's last record if there is no anchor; may be
+          repeated.
+      retire: Retire budgets that lost spends, as fully spent.
+
     Example:
       residua recover --retire
     """
     from residua.service.api.values import plain_data
 
-    with stores.ledger_at(store, create=False, anchor=anchor) as ledger:
-        healthy = ledger.read_only is None
-        found = plain_data(
-            ledger.recover(exported, retire, stores.heads_by_budget("--head", vouched))
+    healthy = ledger.read_only is None
+    vouched_for = stores.heads_by_budget("--head", head)
+    found = plain_data(ledger.recover(export, retire, vouched_for))
+    rows = [
+        (name, ", ".join(value) or "none" if isinstance(value, list) else str(value))
+        for name, value in found.items()
+    ]
+    if healthy and not any(found.values()):
+        nothing = (
+            "there was nothing to recover: the ledger was not read-only, and nothing was missing"
         )
-    if as_json:
-        output.print_json(found)
-    elif healthy and not any(found.values()):
-        print("there was nothing to recover: the ledger was not read-only, and nothing was missing")
-    else:
-        output.print_fields(
-            [
-                (name, ", ".join(value) or "none" if isinstance(value, list) else str(value))
-                for name, value in found.items()
-            ]
-        )
+        return Result(found, lambda: print(nothing))
+    return Result(found, rows)

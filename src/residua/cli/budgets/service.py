@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import output, stores
+from residua.cli.command import AsJson, Result, command, subgroup
 
 if TYPE_CHECKING:
     from residua.service.auth import Token
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-group = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.add_typer(group, name="token")
+group = subgroup(app, "token")
 
 
 @app.command()
@@ -43,7 +43,7 @@ def serve(
     log_level: Annotated[
         str | None, typer.Option(help="Log from this level: debug, info, warning or error.")
     ] = None,
-    as_json: output.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the budget service until it is stopped.
 
@@ -96,95 +96,85 @@ def token() -> None:
     """
 
 
-@group.command()
+@command(group)
 def create(
-    role: Annotated[str, typer.Option(help="The role: admin, engine, analyst or auditor.")],
-    name: Annotated[
-        str | None,
-        typer.Option(help="The principal that the ledger records; keys belong to it."),
-    ] = None,
-    budget: Annotated[
-        list[str] | None,
-        typer.Option(help="Restrict to this budget, or a prefix followed by *; may be repeated."),
-    ] = None,
-    days: Annotated[float | None, typer.Option(help="Days until the token expires.")] = None,
+    role: str,
+    name: str | None = None,
+    budget: list[str] | None = None,
+    days: float | None = None,
     store: stores.Store = stores.DEFAULT,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Create a token; it is shown once and stored nowhere.
 
     The ledger is created if there is none yet.
+
+    Options:
+      role: The role: admin, engine, analyst or auditor.
+      name: The principal that the ledger records; keys belong to it.
+      budget: Restrict to this budget, or a prefix followed by *; may be repeated.
+      days: Days until the token expires.
 
     Example:
       residua token create --store sqlite:///budgets.db --role admin --json
     """
     stores.need("sqlalchemy")
-    from residua.service import auth
-    from residua.service.auth import TokenStore
+    from residua.service.auth import TokenStore, new_token
 
-    made, text = auth.new_token(role, name, budget or None, days)
+    made, text = new_token(role, name, budget or None, days)
     with stores.ledger_at(store, create=True) as ledger:
         TokenStore(ledger).add(made)
-    if as_json:
-        output.print_json({"token": text, **_plain(made)})
-        return
-    print(text)
-    output.print_fields([(name, str(value)) for name, value in _plain(made).items()])
-    print("copy the token now: it is not shown again")
+    shown = _plain(made)
+
+    def words() -> None:
+        print(text)
+        output.print_fields([(name, str(value)) for name, value in shown.items()])
+        print("copy the token now: it is not shown again")
+
+    return Result({"token": text, **shown}, words)
 
 
-@group.command()
+@command(group, at=stores.ledger)
 def revoke(
+    ledger: Any,
     id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, as listed.")],
-    store: stores.Store = stores.DEFAULT,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Revoke a token; services notice within a second.
 
     Example:
       residua token revoke ID
     """
-    stores.need("sqlalchemy")
     from residua.service.auth import TokenStore
 
     # The id of a whole token is between its underscores.
     id = id.split("_")[1] if id.startswith("rz_") and id.count("_") >= 2 else id
-    with stores.ledger_at(store, create=False) as ledger:
-        found = TokenStore(ledger).revoke(id)
-    if as_json:
-        output.print_json(_plain(found))
-    else:
-        print(f"revoked {found.id} ({found.role}, {found.principal})")
+    found = TokenStore(ledger).revoke(id)
+    said = f"revoked {found.id} ({found.role}, {found.principal})"
+    return Result(_plain(found), lambda: print(said))
 
 
-@group.command("list")
-def every(
-    store: stores.Store = stores.DEFAULT,
-    as_json: output.AsJson = False,
-) -> None:
+@command(group, "list", at=stores.ledger)
+def every(ledger: Any) -> Result:
     """List tokens, never their secrets.
 
     Example:
       residua token list --json
     """
-    stores.need("sqlalchemy")
     from residua.service.auth import TokenStore
 
-    with stores.ledger_at(store, create=False) as ledger:
-        found = TokenStore(ledger).every()
-    if as_json:
-        output.print_json({"tokens": [_plain(one) for one in found]})
-        return
-    if not found:
-        print("no tokens; residua token create --role admin makes one")
-        return
-    now = datetime.now(UTC)
+    found = [_plain(one) for one in TokenStore(ledger).every()]
     rows = [
-        (one.principal, one.role, one.id, "all" if one.scope is None else ", ".join(one.scope),
-         one.state(now))
+        (one["name"], one["role"], one["id"],
+         "all" if one["budgets"] is None else ", ".join(one["budgets"]), one["state"])
         for one in found
     ]  # fmt: skip
-    output.print_table("tokens", ("name", "role", "id", "budgets", "state"), rows)
+
+    def words() -> None:
+        if rows:
+            output.print_table("tokens", ("name", "role", "id", "budgets", "state"), rows)
+        else:
+            print("no tokens; residua token create --role admin makes one")
+
+    return Result({"tokens": found}, words)
 
 
 def _plain(token: "Token") -> dict[str, Any]:

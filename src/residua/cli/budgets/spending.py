@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from residua.cli import descriptions, options, output, stores
+from residua.cli.command import Result, command
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -18,6 +19,8 @@ REFUSED, REPLAYED = 3, 6
 """Exit codes."""
 LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
 """Labels for the names of fields."""
+RECEIPT = ("binding", "seq", "key", "head")
+"""The fields of a receipt that are printed."""
 
 Key = Annotated[
     str | None,
@@ -38,6 +41,134 @@ Assume = Annotated[
         help="Assume the budget's relation for a black box that declares none; recorded.",
     ),
 ]
+ReplayOk = Annotated[
+    bool,
+    typer.Option("--replay-ok", help="Exit with status 0, not 6, if this key was already used."),
+]
+HoldId = Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")]
+
+
+@command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
+def check(
+    ledger: Any,
+    budget: options.Budget,
+    query: options.Queries,
+    also: Also = None,
+    assume: Assume = False,
+) -> Result:
+    """Ask whether a query would be admitted; spend nothing.
+
+    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
+    spend. A refusal says what is left and what would have fitted.
+
+    Example:
+      residua check web --eps 0.3
+      residua check web --gaussian sigma=4
+      residua check web --query '{"kind": "laplace", "scale": 4.0}' --json
+    """
+    if stores.is_local(ledger):
+        from residua.ledger.recovery.anchor_check import must_be_open
+
+        must_be_open(ledger.read_only)
+    names = _names(budget, also)
+    answer = ledger.check(names, descriptions.compose(query), assume_budget_relation=assume)
+    return _answered(answer, ledger, names, "binding")
+
+
+@command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
+def spend(
+    ledger: Any,
+    budget: options.Budget,
+    query: options.Queries,
+    key: Key = None,
+    also: Also = None,
+    assume: Assume = False,
+    replay_ok: ReplayOk = False,
+) -> Result:
+    """Spend budget on a query, before you run it.
+
+    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
+    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
+    the same receipt, replayed, and exits with 6: the receipt permits no second run.
+
+    Example:
+      residua spend web --eps 0.3
+      residua spend web --laplace scale=4 --key monday-17
+      residua spend web --gaussian sigma=8 --json
+    """
+    names = _names(budget, also)
+    _warn_of_others(ledger, key)
+    asked = descriptions.compose(query)
+    receipt = ledger.spend(names, asked, key, assume_budget_relation=assume)
+    return _answered(receipt, ledger, names, *RECEIPT, replay_ok=replay_ok)
+
+
+@command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
+def reserve(
+    ledger: Any,
+    budget: options.Budget,
+    query: options.Queries,
+    key: Key = None,
+    ttl: float = 3600.0,
+    also: Also = None,
+    assume: Assume = False,
+    replay_ok: ReplayOk = False,
+) -> Result:
+    """Hold budget for a query that has not started.
+
+    `residua commit ID` debits it just before the query starts; `residua cancel ID` cancels it, and
+    it expires by itself. With a key, the same command again prints the same hold, replayed, and
+    exits with 6.
+
+    Options:
+      ttl: Seconds until the reservation expires.
+
+    Example:
+      residua reserve web --laplace scale=4 --ttl 600
+    """
+    names = _names(budget, also)
+    _warn_of_others(ledger, key)
+    asked = descriptions.compose(query)
+    hold = ledger.reserve(names, asked, key, ttl, assume_budget_relation=assume)
+    used = "this key was already used: this is the hold that it made"
+    # A refused reservation has no id.
+    held = ("id", "expires") if hold.admitted else ()
+    return _answered(hold, ledger, names, "binding", *held, "key", replay_ok=replay_ok, used=used)
+
+
+@command(app, at=stores.open_store)
+def commit(ledger: Any, hold: HoldId, key: Key = None, replay_ok: ReplayOk = False) -> Result:
+    """Debit a reservation, just before its query starts.
+
+    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
+    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
+
+    Example:
+      residua commit HOLD
+    """
+    receipt = ledger.commit(hold, key)
+    used = "this hold was already committed: do not run the query again"
+    return _answered(
+        receipt, ledger, list(receipt.budgets), *RECEIPT, replay_ok=replay_ok, used=used
+    )
+
+
+@command(app, at=stores.open_store)
+def cancel(
+    ledger: Any,
+    hold: HoldId,
+    reason: str = "cancelled",
+) -> Result:
+    """Cancel a reservation whose query has not started.
+
+    Options:
+      reason: The reason to record.
+
+    Example:
+      residua cancel HOLD --reason 'query was withdrawn'
+    """
+    ledger.cancel(hold, reason)
+    return Result({"cancelled": hold, "reason": reason}, lambda: print(f"cancelled {hold}"))
 
 
 def _names(budget: str, also: list[str] | None) -> str | list[str]:
@@ -45,23 +176,21 @@ def _names(budget: str, also: list[str] | None) -> str | list[str]:
     return [budget, *also] if also else budget
 
 
-ReplayOk = Annotated[
-    bool,
-    typer.Option("--replay-ok", help="Exit with status 0, not 6, if this key was already used."),
-]
-
-
-def _finish(
-    shown: dict[str, Any],
-    as_json: bool,
+def _answered(
+    answer: Any,
+    ledger: Any,
+    named: str | list[str],
     *fields: str,
     replay_ok: bool = False,
     used: str = "this key was already used: do not run the query again",
-) -> None:
-    """Print an answer and exit with its code; `used` is the message for a replay."""
-    if as_json:
-        output.print_json(shown)
-    else:
+) -> Result:
+    """The answer of a ledger, with the balance after it; `used` is the message for a replay."""
+    from residua.service.api.values import decision_to_dict, plain_data
+
+    shown = {**decision_to_dict(answer), "balance": plain_data(_balance(answer, ledger, named))}
+    replayed = shown["admitted"] and bool(shown.get("replayed"))
+
+    def words() -> None:
         print(_labelled_reason(shown))
         rows = _left(shown)
         for name in fields:
@@ -76,35 +205,29 @@ def _finish(
             rows.append(("replayed", "yes"))
         if rows:
             output.print_fields(rows)
-    if not shown["admitted"]:
-        raise typer.Exit(REFUSED)
-    if shown.get("replayed"):
-        if not as_json:
+        if replayed:
             print(used, file=sys.stderr)
-        raise typer.Exit(0 if replay_ok else REPLAYED)
-    raise typer.Exit(0)
+
+    if not shown["admitted"]:
+        return Result(shown, words, REFUSED)
+    return Result(shown, words, REPLAYED if replayed and not replay_ok else 0)
 
 
-def _with_balance(
-    shown: dict[str, Any], answer: Any, ledger: Any, named: str | list[str] | None = None
-) -> dict[str, Any]:
-    """An answer as JSON data with the balance after it, of the budgets that were named.
+def _balance(answer: Any, ledger: Any, named: str | list[str]) -> Any:
+    """What is left after an answer: of one budget, or by name.
 
     A service leaves it out of answers; then it is read now, of the budgets that are in scope.
     """
     from residua.errors import AccessDenied
-    from residua.service.api.values import balance_data
 
-    found = answer.balance
-    if found is None:
-        names = [named] if isinstance(named, str) else named or list(shown["budgets"])
-        found = {}
-        for name in names:
-            with contextlib.suppress(AccessDenied):
-                found[name] = ledger.budget(name).balance
-        if len(found) == 1 == len(names):
-            (found,) = found.values()
-    return {**shown, "balance": balance_data(found)}
+    if answer.balance is not None:
+        return answer.balance
+    names = [named] if isinstance(named, str) else named
+    found = {}
+    for name in names:
+        with contextlib.suppress(AccessDenied):
+            found[name] = ledger.budget(name).balance
+    return found[names[0]] if len(found) == 1 == len(names) else found
 
 
 def _left(shown: dict[str, Any]) -> list[tuple[str, str]]:
@@ -116,6 +239,16 @@ def _left(shown: dict[str, Any]) -> list[tuple[str, str]]:
     if "share" in balance:
         return [(label, balance["text"])]
     return [(f"{label} in {name}", one["text"]) for name, one in balance.items() if one]
+
+
+def _in_words(remaining: Any) -> str:
+    """What is left, in words."""
+    if not isinstance(remaining, dict):
+        return ""
+    if isinstance(remaining.get("text"), str):
+        return str(remaining["text"])
+    parts = [f"{name}: {_in_words(value)}" for name, value in remaining.items()]
+    return "; ".join(part for part in parts if not part.endswith(": "))
 
 
 def _labelled_reason(shown: dict[str, Any]) -> str:
@@ -132,7 +265,7 @@ def _warn_of_others(ledger: Any, key: str | None) -> None:
 
     Keys belong to principals: `local`, which is Python's own, and those of the tokens are checked.
     """
-    if key is None or not hasattr(ledger, "store"):
+    if key is None or not stores.is_local(ledger):
         return
     from sqlalchemy import select
 
@@ -149,174 +282,3 @@ def _warn_of_others(ledger: Any, key: str | None) -> None:
             f" {ledger.principal!r} it is another one",
             file=sys.stderr,
         )
-
-
-def _in_words(remaining: Any) -> str:
-    """What is left, in words."""
-    if not isinstance(remaining, dict):
-        return ""
-    if isinstance(remaining.get("text"), str):
-        return str(remaining["text"])
-    parts = [f"{name}: {_in_words(value)}" for name, value in remaining.items()]
-    return "; ".join(part for part in parts if not part.endswith(": "))
-
-
-@app.command(cls=options.BudgetQueryCommand)
-def check(
-    budget: options.Budget,
-    query: options.Queries,
-    also: Also = None,
-    assume: Assume = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
-    """Ask whether a query would be admitted; spend nothing.
-
-    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
-    spend. A refusal says what is left and what would have fitted.
-
-    Example:
-      residua check web --eps 0.3
-      residua check web --gaussian sigma=4
-      residua check web --query '{"kind": "laplace", "scale": 4.0}' --json
-    """
-    from residua.service.api.values import answer_to_dict
-
-    with stores.open_store(store, token) as ledger:
-        if not stores.is_service(store):
-            from residua.ledger.recovery.anchor_check import must_be_open
-
-            must_be_open(ledger.read_only)
-        names = _names(budget, also)
-        answer = ledger.check(names, descriptions.compose(query), assume_budget_relation=assume)
-        shown = _with_balance(answer_to_dict(answer), answer, ledger, names)
-    _finish(shown, as_json, "binding")
-
-
-@app.command(cls=options.BudgetQueryCommand)
-def spend(
-    budget: options.Budget,
-    query: options.Queries,
-    key: Key = None,
-    also: Also = None,
-    assume: Assume = False,
-    replay_ok: ReplayOk = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
-    """Spend budget on a query, before you run it.
-
-    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
-    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
-    the same receipt, replayed, and exits with 6: the receipt permits no second run.
-
-    Example:
-      residua spend web --eps 0.3
-      residua spend web --laplace scale=4 --key monday-17
-      residua spend web --gaussian sigma=8 --json
-    """
-    from residua.service.api.values import receipt_to_dict
-
-    with stores.open_store(store, token) as ledger:
-        names = _names(budget, also)
-        _warn_of_others(ledger, key)
-        receipt = ledger.spend(
-            names,
-            descriptions.compose(query),
-            key,
-            assume_budget_relation=assume,
-        )
-        shown = _with_balance(receipt_to_dict(receipt), receipt, ledger, names)
-    _finish(shown, as_json, "binding", "seq", "key", "head", replay_ok=replay_ok)
-
-
-@app.command(cls=options.BudgetQueryCommand)
-def reserve(
-    budget: options.Budget,
-    query: options.Queries,
-    key: Key = None,
-    ttl: Annotated[float, typer.Option(help="Seconds until the reservation expires.")] = 3600.0,
-    also: Also = None,
-    assume: Assume = False,
-    replay_ok: ReplayOk = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
-    """Hold budget for a query that has not started.
-
-    `residua commit ID` debits it just before the query starts; `residua cancel ID` cancels it, and
-    it expires by itself. With a key, the same command again prints the same hold, replayed, and
-    exits with 6.
-
-    Example:
-      residua reserve web --laplace scale=4 --ttl 600
-    """
-    from residua.service.api.values import reservation_to_dict
-
-    with stores.open_store(store, token) as ledger:
-        names = _names(budget, also)
-        _warn_of_others(ledger, key)
-        hold = ledger.reserve(
-            names,
-            descriptions.compose(query),
-            key,
-            ttl,
-            assume_budget_relation=assume,
-        )
-        shown = _with_balance(reservation_to_dict(hold), hold, ledger, names)
-    # A refused reservation has no id.
-    held = ("id", "expires") if shown["admitted"] else ()
-    used = "this key was already used: this is the hold that it made"
-    fields = ("binding", *held, "key")
-    _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
-
-
-@app.command()
-def commit(
-    hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
-    key: Key = None,
-    replay_ok: ReplayOk = False,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
-    """Debit a reservation, just before its query starts.
-
-    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
-    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
-
-    Example:
-      residua commit HOLD
-    """
-    from residua.service.api.values import receipt_to_dict
-
-    with stores.open_store(store, token) as ledger:
-        receipt = ledger.commit(hold, key)
-        shown = _with_balance(receipt_to_dict(receipt), receipt, ledger)
-    used = "this hold was already committed: do not run the query again"
-    fields = ("binding", "seq", "key", "head")
-    _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
-
-
-@app.command()
-def cancel(
-    hold: Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")],
-    reason: Annotated[str, typer.Option(help="The reason to record.")] = "cancelled",
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
-    """Cancel a reservation whose query has not started.
-
-    Example:
-      residua cancel HOLD --reason 'query was withdrawn'
-    """
-    with stores.open_store(store, token) as ledger:
-        ledger.cancel(hold, reason)
-    if as_json:
-        output.print_json({"cancelled": hold, "reason": reason})
-    else:
-        print(f"cancelled {hold}")

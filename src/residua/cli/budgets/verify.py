@@ -2,12 +2,14 @@
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from residua.cli import output, stores
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError, BrokenRecord, MissingPackage, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ _EXPECTED = (
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@command(app)
 def verify(
     ledger: Annotated[
         str,
@@ -32,50 +34,17 @@ def verify(
             help="The URL of a ledger or service, or an exported file (or RESIDUA_STORE).",
         ),
     ] = stores.DEFAULT,
-    expect_head: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="[BUDGET=][SEQ:]HASH",
-            help="Check against this head, as on a receipt; may be repeated.",
-        ),
-    ] = None,
-    since: Annotated[
-        Path | None,
-        typer.Option(help="Skip what this earlier report (JSON) has proven."),
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes.")] = 1,
-    limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Leave a step undecided after this much counted work (default: 60).",
-        ),
-    ] = None,
-    total_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SECONDS",
-            help="Leave all other steps undecided after this much (default: 3600).",
-        ),
-    ] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(
-            metavar="MB",
-            help="Leave a step undecided beyond this counted memory (default: 1024).",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(help="Write the full report to this file, as JSON.")
-    ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(metavar="KEYFILE", help="Sign the report with this Ed25519 key (PEM)."),
-    ] = None,
+    expect_head: list[str] | None = None,
+    since: Path | None = None,
+    jobs: int = 1,
+    limit: float | None = None,
+    total_limit: float | None = None,
+    memory_limit: float | None = None,
+    report: Path | None = None,
+    sign: Path | None = None,
     anchor: stores.AnchorText = None,
     token: stores.TokenText = None,
-    as_json: output.AsJson = False,
-) -> None:
+) -> Result:
     """Check a ledger and prove every step again.
 
     The chain of hashes, keys, groups and states are checked first; then every admitted spend is
@@ -85,14 +54,22 @@ def verify(
     counted, not timed: the verdict is the same on every machine. The report says which heads the
     chains were verified against: the anchor's, given ones, or none.
 
+    Options:
+      expect_head ([BUDGET=][SEQ:]HASH): Check against this head, as on a receipt; may be repeated.
+      since: Skip what this earlier report (JSON) has proven.
+      jobs: Number of processes.
+      limit (SECONDS): Leave a step undecided after this much counted work (default: 60).
+      total_limit (SECONDS): Leave all other steps undecided after this much (default: 3600).
+      memory_limit (MB): Leave a step undecided beyond this counted memory (default: 1024).
+      report: Write the full report to this file, as JSON.
+      sign (KEYFILE): Sign the report with this Ed25519 key (PEM).
+
     Example:
       residua verify sqlite:///budgets.db
       residua verify export.jsonl --expect-head 3f0a… --jobs 2 --report report.json
     """
-    try:
-        import flint  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingPackage.behind(error, "residua verify") from None
+    if find_spec("flint") is None:
+        raise MissingPackage("residua verify", "flint")
     if sign is not None and report is None:
         raise ArgumentError("--sign must come with --report, the file to write, got none")
     options = {
@@ -113,11 +90,7 @@ def verify(
         raise typer.Exit(2) from None
     if report is not None:
         _write(found, report, sign)
-    if as_json:
-        output.print_json(found.to_dict())
-    else:
-        print(found.text)
-    raise typer.Exit(found.exit_code)
+    return Result(found.to_dict(), lambda: print(found.text), found.exit_code)
 
 
 def _verify(
@@ -128,7 +101,7 @@ def _verify(
     if stores.is_service(ledger):
         with stores.open_store(ledger, token) as client:
             served: Report = client.verify(progress=progress, **options)
-            return served
+        return served
     if not ledger.strip():
         raise ArgumentError(f"LEDGER is empty; {_EXPECTED}")
     if "://" not in ledger and not _is_database(Path(ledger)):

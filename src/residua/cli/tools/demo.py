@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from residua.cli import output
+from residua.cli.command import AsJson, Result, finish
 from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
-    from residua.adversary.attack import Attack
     from residua.filters.base import Filter
     from residua.ledger.api.ledger import Ledger
     from residua.ledger.domain.receipts import Receipt
@@ -99,7 +100,7 @@ def demo(
         Path, typer.Option(help="Write the ledger and the picture to this directory.")
     ] = Path("out"),
     seed: Annotated[int, typer.Option(help="Random seed of the noise.")] = 7,
-    as_json: output.AsJson = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run an adaptive analyst against several filters.
 
@@ -114,6 +115,9 @@ def demo(
       residua demo --out out
       residua demo --seed 8 --json
     """
+    from residua.adversary.attack import natural_cost
+    from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
+    from residua.figures.counterexamples import natural_filter_fails
     from residua.ledger.api.opening import open_ledger
 
     filters = _filters()
@@ -128,33 +132,49 @@ def demo(
             show(f"asking, until the {name} filter refuses", place, steps)
             runs.append(_run_analyst(ledger, name, filter, seed))
         show("verifying the ledger", steps - 3, steps)
-        report = _verify(ledger)
+        report = ledger.verify() if find_spec("flint") else None
         show("breaking the natural filter", steps - 2, steps)
-        caught = _break_natural_filter()
+        # Two kinds of approximate-DP queries, and a budget that either way just fits.
+        caught = natural_cost([GAMBLE, STEADY], APPROXIMATE_BUDGET, 2)
         show("drawing", steps - 1, steps)
-        drawn = _draw(out)
-    if as_json:
-        output.print_json(_plain(runs, caught, report, path, drawn))
-        return
-    output.print_table(
-        f"the same analyst, the same promise ({EPS:g}, {DELTA:g})-DP, kept by",
-        ("filter", "admitted", "whole weeks", "left"),
-        [(run.name, str(run.admitted), str(run.weeks), run.left) for run in runs],
-    )
-    last = runs[-1]
-    print(f"{last.name} answered at the end:\n  {last.refusal}")
-    promise, real = caught.budget.delta(caught.eps), caught.cost.pld.delta_bounds(caught.eps).lo
-    print(
-        "\nthe natural filter composes what was spent and compares; two kinds of query are enough"
-        f"\nto break it: delta {promise:.3f} is promised at eps = {caught.eps:.4g}, and"
-        f" this analyst reaches {output.below(float(real), 3)}\n"
-    )
-    print(caught.cost.strategy)
-    print(f"\nledger: {path}{_beside(kept)}")
-    print("verified: " + (_words(report) if report is not None else "no, that needs python-flint"))
-    for each in drawn:
-        print(f"picture: {each}")
-    print(f"open it in a browser: {_serving(path)}")
+        drawn = output.save_picture(lambda: natural_filter_fails().draw(), out, "natural.png")
+    eps = 1.395  # Where the promise is broken.
+    promised, reached = APPROXIMATE_BUDGET.delta(eps), caught.pld.delta_bounds(eps)
+
+    def words() -> None:
+        output.print_table(
+            f"the same analyst, the same promise ({EPS:g}, {DELTA:g})-DP, kept by",
+            ("filter", "admitted", "whole weeks", "left"),
+            [(run.name, str(run.admitted), str(run.weeks), run.left) for run in runs],
+        )
+        print(f"{runs[-1].name} answered at the end:\n  {runs[-1].refusal}")
+        print(
+            "\nthe natural filter composes what was spent and compares; two kinds of query are"
+            f" enough\nto break it: delta {promised:.3f} is promised at eps = {eps:.4g}, and"
+            f" this analyst reaches {output.below(float(reached.lo), 3)}\n"
+        )
+        print(caught.strategy)
+        print(f"\nledger: {path}{_beside(kept)}")
+        print("verified: " + _words(report))
+        print(f"picture: {drawn.words}")
+        print(f"open it in a browser: {_serving(path)}")
+
+    shown = {
+        "eps": EPS,
+        "delta": DELTA,
+        "filters": [{**run._asdict(), "filter": run.filter.to_dict()} for run in runs],
+        "natural": {
+            "eps": eps,
+            "promised_delta": promised,
+            "reached_delta_bounds": output.bounds(reached),
+            "strategy": str(caught.strategy),
+        },
+        "ledger": str(path),
+        "verified": report
+        and {"ok": report.ok, "proven": report.proven, "undecided": report.undecided},
+        "pictures": [drawn.words],
+    }
+    finish(Result(shown, words), as_json)
 
 
 def _filters() -> dict[str, "Filter"]:
@@ -220,31 +240,6 @@ def _weeks(ask: Callable[[str, float], float | None]) -> Iterator[None]:
         yield
 
 
-class Violation(NamedTuple):
-    """The natural filter, and what it cost."""
-
-    budget: Any
-    eps: float
-    cost: "Attack"
-
-
-def _break_natural_filter() -> Violation:
-    """Two kinds of approximate-DP queries, and a budget that either way just fits."""
-    from residua.adversary.attack import natural_cost
-    from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
-
-    cost = natural_cost([GAMBLE, STEADY], APPROXIMATE_BUDGET, 2)
-    return Violation(APPROXIMATE_BUDGET, 1.395, cost)
-
-
-def _verify(ledger: "Ledger") -> Any:
-    try:
-        import flint  # noqa: F401
-    except ModuleNotFoundError:
-        return None
-    return ledger.verify()
-
-
 def _serving(path: Path) -> str:
     """How to look at a ledger; make knows one of them."""
     shown = f"residua serve --store {path} --dev"
@@ -259,49 +254,8 @@ def _beside(kept: list[Path]) -> str:
 
 
 def _words(report: Any) -> str:
+    if report is None:
+        return "no, that needs python-flint"
     if report.ok:
         return f"every step is proven ({report.proven}), by code that shares no numerics with it"
     return f"{report.proven} proven, {report.refuted} refuted, {report.undecided} undecided"
-
-
-def _draw(out: Path) -> list[str]:
-    """The pictures, or why there are none."""
-    from residua.figures.counterexamples import natural_filter_fails
-
-    picture, trouble = output.save_picture(
-        lambda: natural_filter_fails().draw(), out / "natural.png"
-    )
-    return [trouble if picture is None else str(picture)]
-
-
-def _plain(
-    runs: list[Run], caught: Violation, report: Any, path: Path, drawn: list[str]
-) -> dict[str, Any]:
-    from residua.cli.output import bounds
-
-    return {
-        "eps": EPS,
-        "delta": DELTA,
-        "filters": [
-            {
-                "name": run.name,
-                "filter": run.filter.to_dict(),
-                "admitted": run.admitted,
-                "weeks": run.weeks,
-                "refusal": run.refusal,
-                "left": run.left,
-            }
-            for run in runs
-        ],
-        "natural": {
-            "eps": caught.eps,
-            "promised_delta": caught.budget.delta(caught.eps),
-            "reached_delta_bounds": bounds(caught.cost.pld.delta_bounds(caught.eps)),
-            "strategy": str(caught.cost.strategy),
-        },
-        "ledger": str(path),
-        "verified": None
-        if report is None
-        else {"ok": report.ok, "proven": report.proven, "undecided": report.undecided},
-        "pictures": drawn,
-    }

@@ -1,34 +1,32 @@
 """`residua figures`: the pictures of the documentation, from computation."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from residua.cli import output
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError, ResiduaError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-@app.command()
+@command(app)
 def figures(
-    out: Annotated[Path, typer.Option(help="Write the files to this directory.")],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Draw this picture only; may be repeated."),
-    ] = None,
-    format: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Write svg or png; may be repeated (default: both)."),
-    ] = None,
-    as_json: output.AsJson = False,
-) -> None:
+    out: Path,
+    only: list[str] | None = None,
+    format: list[str] | None = None,
+) -> Result:
     """Draw the pictures of the documentation.
 
     Each is computed, and its caption is built from the numbers that came out. The names are
     gdp-residue, natural-filter-fails, gaussian-budgets, strategy and natural-guarantee; without
     --only, all of them are drawn, which takes about half a minute.
+
+    Options:
+      out: Write the files to this directory.
+      only (NAME): Draw this picture only; may be repeated.
+      format (KIND): Write svg or png; may be repeated (default: both).
 
     Example:
       residua figures --out figures --only strategy
@@ -59,24 +57,21 @@ def figures(
                     raise
                 trouble = f"no pictures: {error}"
             drawn.append((picture, paths))
-    if as_json:
-        output.print_json(
-            {
-                "figures": [
-                    {
-                        "name": picture.name,
-                        "title": picture.title,
-                        "caption": picture.caption,
-                        "files": [str(path) for path in paths],
-                        "numbers": picture.numbers(),
-                    }
-                    for picture, paths in drawn
-                ]
-            }
-        )
-    else:
+    shown = [
+        {
+            "name": picture.name,
+            "title": picture.title,
+            "caption": picture.caption,
+            "files": [str(path) for path in paths],
+            "numbers": picture.numbers(),
+        }
+        for picture, paths in drawn
+    ]
+
+    def words() -> None:
         for picture, paths in drawn:
             print(f"{', '.join(map(str, paths)) or picture.name}\n  {picture.caption}\n")
+
     if trouble:
         typer.echo(trouble, err=True)
-        raise typer.Exit(1)
+    return Result({"figures": shown}, words, 1 if trouble else 0)

@@ -4,14 +4,16 @@ import platform
 import time
 from collections.abc import Callable
 from importlib.metadata import version as installed
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
 from residua.cli import output
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -32,19 +34,19 @@ class Rate(NamedTuple):
         return self.times / self.seconds
 
 
-@app.command()
+@command(app)
 def bench(
-    seconds: Annotated[
-        float, typer.Option(help="Measure each row for about this many seconds.")
-    ] = 1.0,
-    as_json: output.AsJson = False,
-) -> None:
+    seconds: float = 1.0,
+) -> Result:
     """Measure decisions, durable spends and verification here.
 
     Decisions are of filters in memory, the state moving on. Spends are decided, recorded and synced
     in a ledger made for this in the directory for temporary files (TMPDIR), by one caller and by
     several at once; the verifier then proves them again. How that compares with other libraries is
     what `make bench` in the sources measures.
+
+    Options:
+      seconds: Measure each row for about this many seconds.
 
     Example:
       residua bench --seconds 0.2
@@ -58,21 +60,15 @@ def bench(
         for place, work in enumerate(works):
             report("measuring", place, len(works))
             rates += work(seconds)
-    if as_json:
-        output.print_json(
-            {
-                "rates": [
-                    {"what": each.what, "count": each.times, "seconds": round(each.seconds, 6),
-                     "a_second": round(each.a_second, 3)}
-                    for each in rates
-                ]
-            }
-        )  # fmt: skip
-        return
-    output.print_table(
-        "on this machine, now",
-        ("", "a second", "ms each"),
-        [(r.what, f"{r.a_second:,.0f}", f"{1000 / r.a_second:.3g}") for r in rates],
+    shown = [
+        {"what": each.what, "count": each.times, "seconds": round(each.seconds, 6),
+         "a_second": round(each.a_second, 3)}
+        for each in rates
+    ]  # fmt: skip
+    rows = [(r.what, f"{r.a_second:,.0f}", f"{1000 / r.a_second:.3g}") for r in rates]
+    columns = ("", "a second", "ms each")
+    return Result(
+        {"rates": shown}, lambda: output.print_table("on this machine, now", columns, rows)
     )
 
 
@@ -140,34 +136,22 @@ def _ledger(seconds: float) -> list[Rate]:
                 thread.join()
             passed = time.perf_counter() - begun
             rates.append(Rate(f"durable spends, {CALLERS} callers", sum(counts), passed))
-            return rates + _measure_verification(ledger)
+            if find_spec("flint"):
+                begun = time.perf_counter()
+                proven = ledger.verify().proven
+                passed = time.perf_counter() - begun
+                rates.append(Rate("steps verified, equal ones once", proven, passed))
+    return rates
 
 
-def _measure_verification(ledger: Any) -> list[Rate]:
-    try:
-        import flint  # noqa: F401
-    except ModuleNotFoundError:
-        return []
-    begun = time.perf_counter()
-    report = ledger.verify()
-    return [Rate("steps verified, equal ones once", report.proven, time.perf_counter() - begun)]
-
-
-@app.command()
-def version(as_json: output.AsJson = False) -> None:
+@command(app)
+def version() -> Result:
     """Print the versions of residua, Python, numpy and scipy.
 
     Example:
       residua version
     """
-    versions = {
-        "residua": installed("residua"),
-        "python": platform.python_version(),
-        "numpy": installed("numpy"),
-        "scipy": installed("scipy"),
-    }
-    if as_json:
-        output.print_json(versions)
-        return
-    for name, number in versions.items():
-        print(f"{name} {number}")
+    versions = {"residua": installed("residua"), "python": platform.python_version()}
+    versions |= {name: installed(name) for name in ("numpy", "scipy")}
+    lines = [f"{name} {number}" for name, number in versions.items()]
+    return Result(versions, lambda: print(*lines, sep="\n"))

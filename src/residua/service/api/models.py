@@ -7,14 +7,15 @@ as it is, so that errors are the library's own.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import json
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from residua.records import LONGEST_HOLD
 
-LONGEST_NAME = 200
-LONGEST_KEY = 200
+LONGEST_NAME = LONGEST_KEY = 200
+"""Characters."""
 
 LAPLACE = {"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}
 
@@ -117,14 +118,70 @@ class Plan(Request):
     """Where counting ends."""
 
 
+_HEAD = "fd50c61ff87edb72ad58ee102349945d310fac7e3976a1be12d8b09886b1c482"
+_BEFORE = "db8a09b9792d8fd47676d47d8e7df1954a54494eaff727188f60ac1733eec0f1"
+_WHOLE = {"kind": "gaussian", "sigma": 1.0, "sensitivity": 1.0, "text": "mu² 1 (mu 1)"}
+_LEFT = {**_WHOLE, "sensitivity": 0.970412173915536, "text": "mu² 0.941699 (mu 0.970412)"}
+_PROMISE = {**_WHOLE, "text": "gaussian(mu=1.0)"}
+_STATE = {"kind": "gdp_residue", "left": ["0.941699787283476572"], "of": "00dbce7cda98ab79"}
+
+EXAMPLES: dict[str, Any] = {
+    "admitted": True, "after": _STATE, "age": 12.5, "assumed": False,
+    "before": {**_STATE, "left": ["1"]}, "budget": "web", "by": "query-engine",
+    "capacity": _WHOLE, "component": "gdp_residue", "expires": "2026-11-16T12:43:09.448Z",
+    "filter": {"kind": "gdp_residue", "mu": 1.0}, "finished": "2026-11-16T11:45:00+00:00",
+    "generation": 0, "group": [{"budget": "web", "prev": _BEFORE, "seq": 1}],
+    "guarantee": _PROMISE, "hash": _HEAD, "head": _HEAD,
+    "hockey_stick": {"eps": [0.0, 6.17393504667095], "delta": [0.3829249225480298, 1e-09]},
+    "holds": [], "how_many": 15, "id": "421948568af34151bd03291b07586236", "key": "q-17",
+    "largest_eps": 0.782575,
+    "least_noise": [{"kind": "laplace", "scale": 1.80098, "sensitivity": 1.0}],
+    "ledger": "df958be28a154114a1eaee93c7c2d343", "left": 0.941699, "live": True,
+    "made": "2026-11-16T11:43:09.448Z",
+    "mechanism": {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}, "more_like_last": 15,
+    "n": 3, "name": "web", "ok": True, "permissions": ["check", "plan", "read"], "pld": _PROMISE,
+    "prev": _BEFORE, "principal": "ana", "proven": 260,
+    "reason": "admitted: Laplace(scale=4.0) costs mu² 0.058301", "relation": "add-remove",
+    "remaining": _LEFT,
+    "request": "b731237c96590d3ed9ab42c818437af71e2576d87cbd1710691c75ee7e9297f6",
+    "role": "analyst", "rounds": 15, "scope": ["web", "team-a-*"], "seq": 1, "share": 0.941699,
+    "state": _STATE, "status": "ok", "tables": {}, "time": "2026-11-16T11:43:09.448Z",
+    "token": "f12a7f2e162b",
+    "tradeoff": {"alpha": [0.0, 0.5, 1.0], "beta": [1.0, 0.15865525393145424, 0.0]},
+    "type": "spend", "unit": "person", "v": 1, "version": "0.1.0",
+}  # fmt: skip
+"""Examples of fields by name; those of the same name mean the same."""
+
+
 class Answer(BaseModel):
     """Base of what goes out."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    example: ClassVar[dict[str, Any]] = {}
+    """Fields whose examples are not those of others of the same name."""
+
+
+def example(model: type[Answer]) -> dict[str, Any]:
+    """An answer of a model, from the examples of its fields."""
+    made = {name: _example(name, field.annotation) for name, field in model.model_fields.items()}
+    return {**made, **model.example}
+
+
+def _example(name: str, annotation: Any) -> Any:
+    """An example of a field; of counters 0, of flags false, and of what may be missing null."""
+    if isinstance(annotation, type) and issubclass(annotation, Answer):
+        return example(annotation)
+    kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+    if kinds and isinstance(kinds[-1], type) and issubclass(kinds[-1], Answer):
+        found = example(kinds[-1])
+        return {list: [found], dict: {"web": found}}.get(get_origin(annotation), found)
+    return EXAMPLES.get(name, annotation() if annotation in (int, bool) else None)
 
 
 class Detail(Answer):
     """What is left in one unit of a filter, or of a component of a union."""
+
+    example = {"unit": "mu²", "capacity": 1.0}
 
     component: str
     unit: str
@@ -139,6 +196,11 @@ class Detail(Answer):
 
 class Balanced(Answer):
     """What is left of a budget, the same for every filter: as far as holds and parents allow."""
+
+    example = {
+        "text": "94 % left; largest query eps 0.782575; 15 more like the last admitted one;"
+        " guarantee mu 1",
+    }
 
     share: Annotated[float, Field(ge=0, le=1)]
     """The share of the capacity that is left, rounded down; of several units that are all needed
@@ -160,6 +222,16 @@ class Balanced(Answer):
 
 class Decided(Answer):
     """A budget's answer to a query, before anything is spent."""
+
+    example = {
+        "admitted": False,
+        "reason": "would be refused: Laplace(scale=0.5) needs mu² 3.24326 (mu 1.80091);"
+        " 100 % left (mu² 1); Laplace(scale=1.03571) would fit",
+        "remaining": _WHOLE,
+        "remaining_is": "left now",
+        "binding": "web",
+        "largest": {"kind": "laplace", "scale": 1.03571, "sensitivity": 1.0},
+    }
 
     admitted: bool
     reason: str
@@ -184,6 +256,8 @@ class Link(Answer):
 class Receipted(Answer):
     """A recorded decision. A receipt permits one run, and a replayed one none."""
 
+    example = {"remaining_is": "left after this"}
+
     admitted: bool
     reason: str
     remaining: dict[str, Any] | None
@@ -205,12 +279,16 @@ class Receipted(Answer):
 class Reserved(Receipted):
     """A hold, where it was admitted."""
 
+    example = {"remaining_is": "left beside this"}
+
     id: str | None
     expires: str | None
 
 
 class Held(Answer):
     """A hold that waits."""
+
+    example = {"budgets": ["web"], "mechanism": json.dumps(EXAMPLES["mechanism"])}
 
     id: str
     budgets: list[str]
@@ -232,6 +310,8 @@ class Holds(Answer):
 
 class Promised(Answer):
     """A guarantee."""
+
+    example = {"text": "one person under add-remove: gaussian(mu=1.0)"}
 
     text: str
     """For what, and under which condition."""
@@ -273,6 +353,12 @@ class Budgets(Answer):
 
 class Entry(Answer):
     """A record as it was written, and its hash; other fields depend on the type."""
+
+    example = {
+        name: EXAMPLES.get(name)
+        for name in ("request", "relation", "assumed", "group", "binding", "tables", "holds",
+                     "before", "after")
+    }  # fmt: skip
 
     model_config = ConfigDict(extra="allow")
     v: int

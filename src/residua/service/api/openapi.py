@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from residua.filters.balance import Balance, Detail
 from residua.filters.codec import KINDS as FILTERS
 from residua.filters.codec import filter_class
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.schema import FILTER, MECHANISM, SCHEMAS, kind_schema
-from residua.pld.constructors import gaussian
 from residua.service import problems
+from residua.service.api import models
 
 
 def complete(schema: dict[str, Any]) -> dict[str, Any]:
@@ -60,8 +59,10 @@ def _add_kinds(components: dict[str, Any]) -> None:
     _refer(schemas["Plan"]["properties"]["mechanisms"]["items"], MECHANISM)
     _refer(schemas["NewBudget"]["properties"]["filter"], FILTER)
     # FastAPI leaves out nulls in examples that the models have, so they are put in here.
-    for name, answers in ANSWERS.items():
-        schemas[name]["examples"] = answers
+    for name, schema in schemas.items():
+        model = getattr(models, name, None)
+        if isinstance(model, type) and issubclass(model, models.Answer):
+            schema["examples"] = [models.example(model)]
 
 
 def _any_of(title: str, kinds: Iterable[dict[str, Any]]) -> dict[str, Any]:
@@ -72,156 +73,3 @@ def _refer(field: dict[str, Any], name: str) -> None:
     for word in ("type", "additionalProperties", "minProperties"):
         field.pop(word, None)
     field["$ref"] = SCHEMAS + name
-
-
-def _examples() -> dict[str, list[dict[str, Any]]]:
-    """Example answers: one budget, a spend, a refusal, a reservation."""
-    laplace = {"kind": "laplace", "scale": 4.0, "sensitivity": 1.0}
-    digest = "fd50c61ff87edb72ad58ee102349945d310fac7e3976a1be12d8b09886b1c482"
-    before = "db8a09b9792d8fd47676d47d8e7df1954a54494eaff727188f60ac1733eec0f1"
-    hold = "421948568af34151bd03291b07586236"
-    made, expires = "2026-11-16T11:43:09.448Z", "2026-11-16T12:43:09.448Z"
-
-    def normal(mu: float, text: str) -> dict[str, Any]:
-        return {"kind": "gaussian", "sigma": 1.0, "sensitivity": mu, "text": text}
-
-    whole = normal(1.0, "mu² 1 (mu 1)")
-    left = normal(0.970412173915536, "mu² 0.941699 (mu 0.970412)")
-
-    def state(left: str) -> dict[str, Any]:
-        return {"kind": "gdp_residue", "left": [left], "of": "00dbce7cda98ab79"}
-
-    detail = Detail("gdp_residue", "mu²", 0.941699, 1.0, 0.941699)
-    balance = Balance(0.941699, gaussian(mu=1.0), 0.782575, 15, False, (detail,))
-    admitted = "admitted: Laplace(scale=4.0) costs mu² 0.058301"
-    receipt = {
-        "admitted": True,
-        "reason": admitted,
-        "remaining": left,
-        "remaining_is": "left after this",
-        "seq": 1,
-        "key": "q-17",
-        "replayed": False,
-        "head": digest,
-        "binding": None,
-        "largest": None,
-        "budgets": {"web": {"seq": 1, "head": digest}},
-    }
-    refusal = {
-        "admitted": False,
-        "reason": "would be refused: Laplace(scale=0.5) needs mu² 3.24326 (mu 1.80091);"
-        " 100 % left (mu² 1); Laplace(scale=1.03571) would fit",
-        "remaining": whole,
-        "remaining_is": "left now",
-        "binding": "web",
-        "largest": {"kind": "laplace", "scale": 1.03571, "sensitivity": 1.0},
-    }
-    budget: dict[str, Any] = {
-        "name": "web",
-        "filter": {"kind": "gdp_residue", "mu": 1.0},
-        "relation": "add-remove",
-        "unit": "person",
-        "data": None,
-        "parent": None,
-        "partition": None,
-        "window": None,
-        "generation": 0,
-        "seq": 1,
-        "head": digest,
-        "retired": False,
-        "state": state("0.941699787283476572"),
-        "remaining": left,
-        "capacity": whole,
-        "balance": balance.to_dict(),
-        "guarantee": {
-            "text": "one person under add-remove: gaussian(mu=1.0)",
-            "pld": normal(1.0, "gaussian(mu=1.0)"),
-        },
-        "holds": [],
-    }
-    record = {
-        "v": 1,
-        "ledger": "df958be28a154114a1eaee93c7c2d343",
-        "budget": "web",
-        "seq": 1,
-        "prev": before,
-        "type": "spend",
-        "time": made,
-        "by": "query-engine",
-        "key": "q-17",
-        "request": "b731237c96590d3ed9ab42c818437af71e2576d87cbd1710691c75ee7e9297f6",
-        "mechanism": laplace,
-        "relation": "add-remove",
-        "assumed": False,
-        "group": [{"budget": "web", "prev": before, "seq": 1}],
-        "admitted": True,
-        "binding": None,
-        "reason": admitted,
-        "tables": {},
-        "holds": [],
-        "before": state("1"),
-        "after": state("0.941699787283476572"),
-        "hash": digest,
-    }
-    curve = {
-        "hockey_stick": {"eps": [0.0, 6.17393504667095], "delta": [0.3829249225480298, 1e-09]},
-        "tradeoff": {"alpha": [0.0, 0.5, 1.0], "beta": [1.0, 0.15865525393145424, 0.0]},
-    }
-    return {
-        "Receipted": [receipt],
-        "Decided": [refusal],
-        "Reserved": [
-            {**receipt, "remaining_is": "left beside this", "id": hold, "expires": expires}
-        ],
-        "Holds": [
-            {
-                "items": [
-                    {
-                        "id": hold,
-                        "budgets": ["web"],
-                        "mechanism": '{"kind":"laplace","scale":4.0,"sensitivity":1.0}',
-                        "by": "query-engine",
-                        "made": made,
-                        "expires": expires,
-                        "age": 12.5,
-                        "overdue": False,
-                    }
-                ]
-            }
-        ],
-        "Budgeted": [budget],
-        "Budgets": [{"items": [budget], "next": None}],
-        "History": [{"items": [record], "next": None}],
-        "Curves": [
-            {"budget": "web", "seq": 1, "capacity": curve, "spent": curve, "remaining": curve,
-             "guarantee": curve}
-        ],
-        "Planned": [
-            {
-                "how_many": 15,
-                "rounds": 15,
-                "counting_ended": False,
-                "n": 3,
-                "least_noise": [{"kind": "laplace", "scale": 1.80098, "sensitivity": 1.0}],
-                "remaining": left,
-            }
-        ],
-        "Me": [
-            {
-                "principal": "ana",
-                "role": "analyst",
-                "scope": ["web", "team-a-*"],
-                "token": "f12a7f2e162b",
-                "permissions": ["check", "plan", "read"],
-            }
-        ],
-        "Health": [{"status": "ok", "version": "0.1.0"}],
-        "Verification": [
-            {"running": False, "finished": "2026-11-16T11:45:00+00:00", "ok": True, "proven": 260,
-             "refuted": 0, "undecided": 0, "said": None}
-        ],
-    }  # fmt: skip
-
-
-ANSWERS = _examples()
-"""Example answers by the names of their models."""

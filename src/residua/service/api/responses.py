@@ -23,7 +23,8 @@ from residua.errors import ArgumentError
 from residua.mechanisms.codec import parsed_json
 from residua.service import problems
 from residua.service.api.models import LONGEST_KEY, LONGEST_NAME, ProblemDetails
-from residua.service.middleware import encoded
+from residua.service.api.models import Request as TakenIn
+from residua.service.middleware import WITHOUT_TOKEN, encoded
 from residua.service.problems import Problem, from_validation
 
 
@@ -60,29 +61,40 @@ def shaped(model: type[BaseModel], data: Any) -> bytes:
     return encoded(data)
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems of a route for its description: those of all, and its own."""
-    said = {
-        400: "The body is not JSON, or the request can be read in two ways.",
-        401: "No valid token.",
-        403: "The token does not permit this, or not for this budget.",
-        404: "No such budget or reservation.",
-        408: "The body came too slowly.",
-        409: "It conflicts with what the ledger has: the key, the name, or the budget is closed.",
-        413: "The request is too large.",
-        415: "The body does not say that it is JSON.",
-        422: "The request is not as described, or an argument's value is not allowed.",
-        429: "Too many requests.",
-        503: "The store is unavailable, read-only after a restore, or too many requests wait.",
-    }
+_SAID = {
+    400: "The body is not JSON, or the request can be read in two ways.",
+    401: "No valid token.",
+    403: "The token does not permit this, or not for this budget.",
+    404: "No such budget or reservation.",
+    408: "The body came too slowly.",
+    409: "It conflicts with what the ledger has: the key, the name, or the budget is closed.",
+    413: "The request is too large.",
+    415: "The body does not say that it is JSON.",
+    422: "The request is not as described, or an argument's value is not allowed.",
+    429: "Too many requests.",
+    503: "The store is unavailable, read-only after a restore, or too many requests wait.",
+}
+Documented = dict[int | str, dict[str, Any]]
+
+
+def documented(*statuses: int) -> Documented:
+    """Problems of a route, for its description."""
     return {
         status: {
             "model": ProblemDetails,
-            "description": said[status],
+            "description": _SAID[status],
             "content": {problems.MEDIA_TYPE: {}},
         }
-        for status in sorted({400, 401, 403, 422, 429, 503, *statuses})
+        for status in sorted(statuses)
     }
+
+
+CONFLICT = documented(409)
+
+
+def json_lines(description: str) -> Documented:
+    """An answer that is sent as JSON Lines."""
+    return {200: {"content": {"application/jsonl": {}}, "description": description}}
 
 
 MOST_FIELDS = 64
@@ -99,23 +111,60 @@ class JsonRequest(Request):
     async def check(self, required: bool) -> None:
         """Read the body, all of it; raises unless it is JSON and says so."""
         raw = await self.body()
-        if raw or required:
-            check_type(self.headers.get("content-type"))
-            self._parsed = parse_body(raw)
+        if not (raw or required):
+            return
+        given = self.headers.get("content-type", "none")
+        if given.partition(";")[0].strip().lower() != "application/json":  # No browser's form can.
+            detail = f"Content-Type must be application/json, got {given[:100]}"
+            raise Problem("not-json", detail, status=415)
+        try:
+            self._parsed = parsed_json("body", raw)
+        except ArgumentError as error:
+            raise Problem("not-json", str(error)) from None
+        except ValueError as error:  # A surrogate, a number beyond what is sane.
+            raise Problem("not-json", f"body must be valid JSON, got {error}") from None
 
     async def json(self) -> Any:
         return self._parsed
 
 
 class StrictRoute(APIRoute):
-    """A route that takes the query fields that it describes, and no others."""
+    """A route that takes the query fields and the JSON body that it describes, and nothing else.
+
+    The problems that it may answer with follow from what it takes.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        responses: Documented | None = None,
+        **options: Any,
+    ):
+        hints = get_type_hints(endpoint).values()
+        takes_body = any(isinstance(one, type) and issubclass(one, TakenIn) for one in hints)
+        statuses = {422} if path in WITHOUT_TOKEN else {400, 401, 403, 422, 429, 503}
+        statuses |= {404} if takes_body or "{" in path else set()
+        statuses |= {408, 413, 415} if takes_body else set()
+        every = {**documented(*statuses), **(responses or {})}
+        super().__init__(
+            path,
+            endpoint,
+            responses=dict(sorted(every.items(), key=str)),
+            **options,
+        )
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle, lists = super().get_route_handler(), query_fields(self.endpoint)
+        field = self.body_field
 
         async def strict(request: Request) -> Response:
             if request.url.query:
                 check_query(request.query_params, lists)
+            if field is not None:
+                request = JsonRequest(request.scope, request.receive)
+                await request.check(field.field_info.is_required())
             return await handle(request)
 
         return strict
@@ -136,7 +185,7 @@ def check_query(given: QueryParams, lists: Mapping[str, bool]) -> None:
     """Raise for query fields that are not among these, or come twice and are not lists."""
     names = Counter(name for name, _ in given.multi_items())
     if len(names) > MOST_FIELDS:
-        raise Problem(422, "invalid-request", f"a query must have at most {MOST_FIELDS} fields")
+        raise Problem("invalid-request", f"a query must have at most {MOST_FIELDS} fields")
     wrong = [
         {"type": "extra_forbidden", "loc": ("query", name), "msg": "Extra inputs are not permitted"}
         for name in names
@@ -149,40 +198,6 @@ def check_query(given: QueryParams, lists: Mapping[str, bool]) -> None:
     ]
     if wrong:
         raise RequestValidationError(wrong)
-
-
-class JsonRoute(StrictRoute):
-    """A route that takes a JSON body."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, field = super().get_route_handler(), self.body_field
-
-        async def strict(request: Request) -> Response:
-            if field is not None:
-                request = JsonRequest(request.scope, request.receive)
-                await request.check(field.field_info.is_required())
-            return await handle(request)
-
-        return strict
-
-
-def check_type(given: str | None) -> None:
-    """A body must say that it is JSON; a browser's form cannot."""
-    kind = (given or "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise Problem(
-            415, "not-json", f"Content-Type must be application/json, got {(given or 'none')[:100]}"
-        )
-
-
-def parse_body(raw: bytes) -> Any:
-    """The contents of a body."""
-    try:
-        return parsed_json("body", raw)
-    except ArgumentError as error:
-        raise Problem(400, "not-json", str(error)) from None
-    except ValueError as error:  # A surrogate, a number beyond what is sane.
-        raise Problem(400, "not-json", f"body must be valid JSON, got {error}") from None
 
 
 def validate(model: type[Model], given: Any) -> Model:

@@ -7,11 +7,10 @@ into the ledger's own values again.
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from enum import Enum
-from fractions import Fraction
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -45,7 +44,7 @@ BUDGET_FIELDS = (
     "retired",
 )  # fmt: skip
 """Fields of a budget that are JSON as they are."""
-_RECEIPT_FIELDS = ("seq", "key", "replayed", "head", "binding")
+_RECEIPT_FIELDS = ("seq", "key", "replayed", "head")
 _AMOUNTS = {
     "approximate_dp_budget": amounts.ApproximateDpBudget,
     "renyi_budget": amounts.RenyiBudget,
@@ -57,50 +56,35 @@ _AMOUNTS = {
 # -- out ------------------------------------------------------------------------------------
 
 
-def answer_to_dict(answer: Answer) -> dict[str, Any]:
-    """The answer of a check as data."""
-    return {
-        "admitted": answer.admitted,
-        "reason": answer.reason,
-        "remaining": standings_of(answer).remaining_data,
-        "remaining_is": "left now",
-        "binding": answer.binding,
-        "largest": None if answer.admitted else mechanism_or_none(answer.largest),
+def decision_to_dict(decision: Answer | Receipt | Reservation) -> dict[str, Any]:
+    """The answer of a check, a receipt or a reservation as data."""
+    standings, is_check = standings_of(decision), isinstance(decision, Answer)
+    moment, largest = "left now", None
+    if not decision.admitted:
+        largest = standings.largest if is_check else standings.largest_soon
+    elif not is_check:
+        is_hold = isinstance(decision, Reservation)
+        moment = "left beside this" if is_hold else "left after this"
+    durable = () if is_check else _RECEIPT_FIELDS
+    shown = {
+        "admitted": decision.admitted,
+        "reason": decision.reason,
+        "remaining": standings.remaining_data,
+        "remaining_is": moment,
+        **{name: getattr(decision, name) for name in durable},
+        "binding": decision.binding,
+        "largest": largest.to_dict() if isinstance(largest, Mechanism) else None,
     }
-
-
-def receipt_to_dict(receipt: Receipt | Reservation) -> dict[str, Any]:
-    """A durable decision."""
-    largest = None if receipt.admitted else standings_of(receipt).largest_soon
-    return {
-        "admitted": receipt.admitted,
-        "reason": receipt.reason,
-        "remaining": standings_of(receipt).remaining_data,
-        "remaining_is": "left after this" if receipt.admitted else "left now",
-        **{name: getattr(receipt, name) for name in _RECEIPT_FIELDS},
-        "largest": mechanism_or_none(largest),
-        "budgets": {
-            name: {"seq": seq, "head": head} for name, (seq, head) in receipt.budgets.items()
-        },
-    }
-
-
-def reservation_to_dict(hold: Reservation) -> dict[str, Any]:
-    """A reservation."""
-    left = "left beside this" if hold.admitted else "left now"
-    shown = {**receipt_to_dict(hold), "remaining_is": left}
-    return {**shown, "id": hold.id, "expires": hold.expires}
-
-
-def hold_to_dict(hold: Hold) -> dict[str, Any]:
-    """An open reservation in the report of ages."""
-    return {**dataclasses.asdict(hold), "budgets": list(hold.budgets)}
+    if not isinstance(decision, Answer):
+        links = decision.budgets.items()
+        shown["budgets"] = {name: {"seq": seq, "head": head} for name, (seq, head) in links}
+    if isinstance(decision, Reservation):
+        shown |= {"id": decision.id, "expires": decision.expires}
+    return shown
 
 
 def budget_to_dict(budget: Budget) -> dict[str, Any]:
     """A budget as data; a budget that came from a service, as it came."""
-    import json
-
     if isinstance(budget, ServedBudget):
         return dict(budget._said)
     promise = budget.guarantee
@@ -134,45 +118,24 @@ def record_to_dict(record: Record) -> dict[str, Any]:
     return {**dict.fromkeys(_NULLS), **record.body, "hash": record.hash}
 
 
-def balance_data(balance: Any) -> Any:
-    """A balance as JSON data, or balances by name; None for a budget that is retired."""
-    if isinstance(balance, Mapping):
-        return {name: balance_data(one) for name, one in balance.items()}
-    return None if balance is None else balance.to_dict()
-
-
-def mechanism_or_none(query: Any) -> dict[str, Any] | None:
-    """A query ready to be sent again."""
-    return query.to_dict() if isinstance(query, Mechanism) else None
-
-
 def plain_data(value: Any) -> Any:
     """Anything that the ledger reports, as JSON data."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if abs(value) < float("inf") else str(value)
     if isinstance(value, Promise):
         return value.text
     if isinstance(value, Pld | Mechanism):
         return plain(value)
     if isinstance(value, Budget):
         return budget_to_dict(value)
+    if isinstance(value, Balance):
+        return value.to_dict()
     if isinstance(value, Mapping):
         return {str(name): plain_data(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+    if isinstance(value, list | tuple):
         return [plain_data(item) for item in value]
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Fraction | datetime):
-        return str(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            field.name: plain_data(getattr(value, field.name))
-            for field in dataclasses.fields(value)
-            if not field.name.startswith("_")
-        }
-    return str(value)
+    if dataclasses.is_dataclass(value):
+        return {each.name: plain_data(getattr(value, each.name)) for each in fields(value)}
+    finite = isinstance(value, float) and math.isfinite(value)
+    return value if finite or value is None or isinstance(value, bool | int | str) else str(value)
 
 
 # -- back -----------------------------------------------------------------------------------
@@ -266,27 +229,22 @@ def answer_from(data: Any) -> Answer:
 
 def receipt_from(data: Any) -> Receipt:
     """A durable decision."""
-    given = _Reading(data)
-    return receipt_of(_said_in(given), **_receipt_fields(given))
+    said, fields = _receipt(_Reading(data))
+    return receipt_of(said, **fields)
 
 
 def reservation_from(data: Any, desk: Any) -> Reservation:
     """A reservation, which `desk` commits or cancels."""
     given = _Reading(data)
-    fields = _receipt_fields(given)
-    return reservation_of(_said_in(given), desk, **fields, id=given["id"], expires=given["expires"])
+    said, fields = _receipt(given)
+    return reservation_of(said, desk, **fields, id=given["id"], expires=given["expires"])
 
 
-def _said_in(given: _Reading) -> Said:
-    return Said(given["remaining"], given.perhaps("largest"))
-
-
-def _receipt_fields(given: _Reading) -> dict[str, Any]:
-    links = given["budgets"]
-    return {
-        **{name: given[name] for name in ("admitted", "reason", *_RECEIPT_FIELDS)},
-        "budgets": {name: (link["seq"], link["head"]) for name, link in links.items()},
-    }
+def _receipt(given: _Reading) -> tuple[Said, dict[str, Any]]:
+    links = {name: (link["seq"], link["head"]) for name, link in given["budgets"].items()}
+    fields = {name: given[name] for name in ("admitted", "reason", "binding", *_RECEIPT_FIELDS)}
+    # An older service does not send the largest query that fits.
+    return Said(given["remaining"], given.get("largest")), {**fields, "budgets": links}
 
 
 def hold_from(data: Any) -> Hold:
@@ -353,20 +311,13 @@ def value_of(data: Any) -> Any:
         return data.get("text")
 
 
-class _Reading:
+class _Reading(dict[str, Any]):
     """Fields of an answer; one that is missing means that something else answered."""
 
     def __init__(self, data: Any):
         if not isinstance(data, Mapping):
             raise ServiceError("something answered that is not the budget service")
-        self._data = data
+        super().__init__(data)
 
-    def __getitem__(self, name: str) -> Any:
-        try:
-            return self._data[name]
-        except KeyError:
-            raise ServiceError(f"the answer lacks {name!r}: another version answered") from None
-
-    def perhaps(self, name: str) -> Any:
-        """One that an older service does not send."""
-        return self._data.get(name)
+    def __missing__(self, name: str) -> Any:
+        raise ServiceError(f"the answer lacks {name!r}: another version answered")

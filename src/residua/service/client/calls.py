@@ -19,7 +19,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Generic, TypeVar
@@ -40,8 +40,8 @@ ATTEMPTS = 5
 RETRY_FOR = 60.0
 """Seconds in which an unknown outcome is asked for again: a service that restarts is back by then.
 """
-FIRST_WAIT = 0.05
-LONGEST_WAIT = 5.0
+FIRST_WAIT, LONGEST_WAIT = 0.05, 5.0
+"""Seconds before the second attempt, twice as many before each later one, and at most."""
 _UNSURE = frozenset({"outcome-unknown", "internal-error"})
 """Problems of the service that do not say whether anything was written."""
 
@@ -62,6 +62,11 @@ class Call(Generic[T]):
     """The key of a call that may spend, for the message where its outcome stays unknown."""
     text: bool = False
     """Whether the answer is text rather than JSON."""
+
+    def __iter__(self) -> Generator[Call[Any], Any, T]:
+        """The steps of a method that makes this call alone."""
+        found: T = yield self
+        return found
 
     def request(self, url: str) -> dict[str, Any]:
         """The arguments of httpx for a service at an address."""
@@ -182,7 +187,8 @@ class Attempts(Generic[T]):
         again = (429, 502, 503, 504) if call.repeatable else (429,)
         if outcome.status not in again:
             return False
-        return outcome.problem is None or problems.may_pass(outcome.problem)
+        kind = problems.KINDS.get(outcome.problem or "")
+        return outcome.problem is None or (kind is not None and kind.may_pass)
 
     def _has_time(self, pause: float) -> bool:
         if self._retries.attempts is not None:
@@ -283,46 +289,46 @@ NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.P
 H = TypeVar("H", httpx.Client, httpx.AsyncClient)
 
 
-@dataclass(frozen=True)
-class Options:
-    """How a client connects."""
-
-    headers: dict[str, str]
-    timeout: float
-    connections: int
-    proxy: str | None
-
-
 class Sessions(Generic[H]):
     """Two httpx clients, with and without connection reuse; made again after a fork."""
 
-    def __init__(self, kind: Callable[..., H], options: Options):
-        self._kind: Callable[..., H] = kind
-        self._options = options
+    def __init__(
+        self,
+        kind: Callable[..., H],
+        headers: dict[str, str],
+        timeout: float,
+        connections: int,
+        proxy: str | None,
+    ):
+        shared: dict[str, Any] = {
+            "headers": headers,
+            # A caller that waits for a pooled connection has sent nothing yet, so it may wait.
+            "timeout": httpx.Timeout(timeout, pool=None),
+            "http2": find_spec("h2") is not None,
+            "proxy": proxy,
+        }
+        # The service keeps idle connections for longer than this.
+        kept = httpx.Limits(
+            max_connections=connections,
+            max_keepalive_connections=connections,
+            keepalive_expiry=10.0,
+        )
+        single = httpx.Limits(max_connections=connections, max_keepalive_connections=0)
+
+        def both() -> tuple[H, H]:
+            trusted = ssl.create_default_context()
+            return (
+                kind(limits=kept, verify=trusted, **shared),
+                kind(limits=single, verify=trusted, **shared),
+            )
+
+        self._make: Callable[[], tuple[H, H]] = both
         self._left: list[tuple[H, H]] = []
         self._begin()
 
     def _begin(self) -> None:
-        given, trust = self._options, ssl.create_default_context()
-        shared: dict[str, Any] = {
-            "headers": given.headers,
-            # A caller that waits for a pooled connection has sent nothing yet, so it may wait.
-            "timeout": httpx.Timeout(given.timeout, pool=None),
-            "http2": find_spec("h2") is not None,
-            "verify": trust,
-            "proxy": given.proxy,
-        }
-        most = given.connections
-        # The service keeps idle connections for longer than this.
-        kept = httpx.Limits(
-            max_connections=most, max_keepalive_connections=most, keepalive_expiry=10.0
-        )
-        single = httpx.Limits(max_connections=most, max_keepalive_connections=0)
         try:
-            self.both: tuple[H, H] = (
-                self._kind(limits=kept, **shared),
-                self._kind(limits=single, **shared),
-            )
+            self.both: tuple[H, H] = self._make()
         except (ValueError, httpx.InvalidURL) as error:
             raise ArgumentError(
                 f"proxy must be the address of a proxy, as an argument or in the environment,"
@@ -337,8 +343,7 @@ class Sessions(Generic[H]):
             # Kept and never used: to close them would be to speak on the parent's connections.
             self._left.append(self.both)
             self._begin()
-        kept, single = self.both
-        return kept if call.repeatable else single
+        return self.both[0 if call.repeatable else 1]
 
 
 def answered(response: httpx.Response) -> Answered:

@@ -1,9 +1,11 @@
 """`Client` and `AsyncClient`: a ledger behind a service, with the methods of one in a database.
 
-Both have the same methods, written once. The body of a `Method` is a generator: it yields calls, is
-sent what each of them returned, and returns the result. `Client` waits for each call, `AsyncClient`
-awaits it. Names and arguments are those of `Ledger`, so that code moves from a database to a
-service by changing one line.
+Both have the same methods, written once. A `Method` returns its call; one of several calls is a
+generator: it yields calls, is sent what each of them returned, and returns the result. `Client`
+waits for each call, `AsyncClient` awaits it.
+
+Names and arguments are those of `Ledger`, so that code moves from a database to a service by
+changing one line.
 """
 
 from __future__ import annotations
@@ -13,9 +15,9 @@ import functools
 import time
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import IO, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 import httpx
 
@@ -34,7 +36,6 @@ from residua.service.client.calls import (
     RETRY_FOR,
     Attempts,
     Call,
-    Options,
     Outcome,
     Retries,
     Sessions,
@@ -53,7 +54,15 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Work = Callable[[], Any]
 """What a method computes itself, away from an event loop."""
-Steps = Generator[Call[Any] | Work, Any, T]
+Flow = Generator[Call[Any] | Work, Any, T]
+S = TypeVar("S", covariant=True)
+
+
+class Steps(Protocol[S]):
+    """What a method does: a call, or a generator of several."""
+
+    def __iter__(self) -> Flow[S]: ...
+
 
 PAGE = 500
 """Budgets or records that one call asks for."""
@@ -92,8 +101,11 @@ class Method(Generic[P, T]):
         return found if client is None else found.__get__(client)
 
 
-class _BudgetService:
-    """The methods of both clients."""
+R = TypeVar("R")
+
+
+class _BudgetService(Generic[R]):
+    """The methods of both clients, with reservations of a kind."""
 
     _http: type[httpx.Client | httpx.AsyncClient]
 
@@ -110,8 +122,9 @@ class _BudgetService:
     ):
         self.url = address(url)
         self._retries = Retries(attempts, retry_for)
-        options = Options(headers(token), timeout, connections, proxy)
-        self._sessions: Sessions[Any] = Sessions(self._http, options)
+        self._sessions: Sessions[Any] = Sessions(
+            self._http, headers(token), timeout, connections, proxy
+        )
 
     # -- budgets ------------------------------------------------------------------------
 
@@ -127,7 +140,7 @@ class _BudgetService:
         data: str | None = None,
         window: float | None = None,
         shares_data: bool = False,
-    ) -> Steps[Budget]:
+    ) -> Call[Budget]:
         """A new budget."""
         made = filter if isinstance(filter, Filter) else filter_from_json(filter)
         fields = {
@@ -136,17 +149,15 @@ class _BudgetService:
         }  # fmt: skip
         given = {name: value for name, value in fields.items() if value not in (None, False)}
         body = {"name": arguments.label("name", name), "filter": made.to_dict(), **given}
-        found: Budget = yield once("/v1/budgets", values.budget_from, body)
-        return found
+        return once("/v1/budgets", values.budget_from, body)
 
     @Method
-    def budget(self, name: str) -> Steps[Budget]:
+    def budget(self, name: str) -> Call[Budget]:
         """The present state of a budget."""
-        found: Budget = yield Call("GET", _budget(name), values.budget_from)
-        return found
+        return Call("GET", _budget(name), values.budget_from)
 
     @Method
-    def budgets(self) -> Steps[tuple[Budget, ...]]:
+    def budgets(self) -> Flow[tuple[Budget, ...]]:
         """All budgets in scope, by name."""
         found: list[Budget] = []
         params: dict[str, Any] = {"limit": PAGE}
@@ -160,26 +171,24 @@ class _BudgetService:
             params = {**params, "after": after}
 
     @Method
-    def retire(self, name: str, reason: str) -> Steps[None]:
+    def retire(self, name: str, reason: str) -> Call[None]:
         """Close a budget for good."""
-        yield once(f"{_budget(name)}/retire", nothing, {"reason": arguments.reason(reason)})
+        return once(f"{_budget(name)}/retire", nothing, {"reason": arguments.reason(reason)})
 
     @Method
-    def refresh(self, name: str) -> Steps[Budget]:
+    def refresh(self, name: str) -> Call[Budget]:
         """Begin a new window if the old one is over."""
-        found: Budget = yield once(f"{_budget(name)}/refresh", values.budget_from, None)
-        return found
+        return once(f"{_budget(name)}/refresh", values.budget_from, None)
 
     # -- spending -----------------------------------------------------------------------
 
     @Method
     def check(
         self, budgets: Any, query: Any, *, assume_budget_relation: bool = False
-    ) -> Steps[Answer]:
+    ) -> Call[Answer]:
         """Whether a spend would be admitted now."""
         path, body = _query(budgets, query, assume_budget_relation)
-        found: Answer = yield Call("POST", f"{path}/check", values.answer_from, body)
-        return found
+        return Call("POST", f"{path}/check", values.answer_from, body)
 
     @Method
     def spend(
@@ -189,40 +198,42 @@ class _BudgetService:
         key: str | None = None,
         *,
         assume_budget_relation: bool = False,
-    ) -> Steps[Receipt]:
+    ) -> Call[Receipt]:
         """Debit a query, durably. Then run its mechanism once, if the receipt permits it."""
         path, body = _query(budgets, query, assume_budget_relation)
-        receipt: Receipt = yield keyed(f"{path}/spend", values.receipt_from, body, key)
-        return receipt
+        return keyed(f"{path}/spend", values.receipt_from, body, key)
 
     @Method
-    def _reserve(
-        self, budgets: Any, query: Any, key: str | None, ttl: float, assumed: bool
-    ) -> Steps[Reservation]:
-        path, body = _query(budgets, query, assumed)
+    def reserve(
+        self,
+        budgets: Any,
+        query: Any,
+        key: str | None = None,
+        ttl: float = 3600.0,
+        *,
+        assume_budget_relation: bool = False,
+    ) -> Call[R]:
+        """Hold budget for a mechanism that has not started."""
+        path, body = _query(budgets, query, assume_budget_relation)
         body["ttl"] = checks.positive("ttl", ttl)
+        return keyed(f"{path}/reserve", self._reservation, body, key)
 
-        def read(data: Any) -> Reservation:
-            return values.reservation_from(data, self)
-
-        hold: Reservation = yield keyed(f"{path}/reserve", read, body, key)
-        return hold
+    def _reservation(self, data: Any) -> R:
+        """A reservation, from an answer."""
+        raise NotImplementedError
 
     @Method
-    def commit(self, hold: str, key: str | None = None) -> Steps[Receipt]:
+    def commit(self, hold: str, key: str | None = None) -> Call[Receipt]:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
         # Without a key the hold itself is one: committed again it gives the same receipt, replayed.
         body = {} if key is None else {"key": arguments.key(key)}
         path, named = f"{_hold(hold)}/commit", key or f"of hold {hold}"
-        receipt: Receipt = yield Call(
-            "POST", path, values.receipt_from, body, key=named, writes=True
-        )  # fmt: skip
-        return receipt
+        return Call("POST", path, values.receipt_from, body, key=named, writes=True)
 
     @Method
-    def cancel(self, hold: str, reason: str = "cancelled") -> Steps[None]:
+    def cancel(self, hold: str, reason: str = "cancelled") -> Call[None]:
         """Release a hold whose mechanism was not started and never will be."""
-        yield once(f"{_hold(hold)}/cancel", nothing, {"reason": arguments.reason(reason)})
+        return once(f"{_hold(hold)}/cancel", nothing, {"reason": arguments.reason(reason)})
 
     def guard(
         self,
@@ -241,21 +252,20 @@ class _BudgetService:
         return Guard(self, budgets, mechanism, key, ttl, assume_budget_relation)
 
     @Method
-    def holds(self) -> Steps[tuple[Hold, ...]]:
+    def holds(self) -> Call[tuple[Hold, ...]]:
         """The open reservations in scope, with their ages."""
 
         def read(data: Any) -> tuple[Hold, ...]:
             return tuple(values.hold_from(one) for one in data["items"])
 
-        found: tuple[Hold, ...] = yield Call("GET", "/v1/holds", read)
-        return found
+        return Call("GET", "/v1/holds", read)
 
     # -- reading ------------------------------------------------------------------------
 
     @Method
     def history(
         self, name: str, after: int | None = None, limit: int | None = None
-    ) -> Steps[tuple[Record, ...]]:
+    ) -> Flow[tuple[Record, ...]]:
         """The records of a budget, oldest first."""
         found: list[Record] = []
         path = f"{_budget(name)}/history"
@@ -271,9 +281,9 @@ class _BudgetService:
         return tuple(found)
 
     @Method
-    def status(self) -> Steps[Any]:
+    def status(self) -> Call[Any]:
         """The ledger at a glance."""
-        return (yield Call("GET", "/v1/status", lambda data: data))
+        return Call("GET", "/v1/status", lambda data: data)
 
     @Method
     def verify(
@@ -285,7 +295,7 @@ class _BudgetService:
         limit: float | None = None,
         total_limit: float | None = None,
         memory_limit: float | None = None,
-    ) -> Steps[Any]:
+    ) -> Flow[Any]:
         """Check every chain and re-prove every step, here: the service is not trusted.
 
         `expect_head`: a receipt, or heads that were given out, without which one cannot tell
@@ -295,22 +305,35 @@ class _BudgetService:
 
         lines = (yield _EXPORT).splitlines()
         limits = limit, total_limit, memory_limit
-        return (
-            yield functools.partial(
-                verify_export, lines, expect_head, since, jobs, progress, *limits
-            )
-        )
+        return (yield partial(verify_export, lines, expect_head, since, jobs, progress, *limits))
 
     @Method
-    def export(self, to: str | Path | IO[str]) -> Steps[int]:
+    def export(self, to: str | Path | IO[str]) -> Flow[int]:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
         return write_lines(to, (yield _EXPORT).splitlines(keepends=True))
+
+    def _flow(self, steps: Steps[T]) -> Generator[Call[Any] | Work | float, Any, T]:
+        """The steps of a method, with each call made again as it may be; floats are pauses."""
+        flow, result = iter(steps), None
+        while True:
+            try:
+                step = flow.send(result)
+            except StopIteration as end:
+                done: T = end.value
+                return done
+            if not isinstance(step, Call):
+                result = yield step
+                continue
+            attempts = Attempts(step, self.url, self._retries)
+            while (pause := attempts.pause(outcome := (yield step))) is not None:
+                yield pause
+            result = attempts.result(outcome)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.url!r})"
 
 
-class Client(_BudgetService):
+class Client(_BudgetService[Reservation]):
     """The budget service at `url`. Safe to share between threads.
 
     Spends carry a key, made here if you bring none, so a call that brought no answer is repeated
@@ -331,35 +354,24 @@ class Client(_BudgetService):
 
     _http = httpx.Client
 
-    def reserve(
-        self,
-        budgets: Any,
-        query: Any,
-        key: str | None = None,
-        ttl: float = 3600.0,
-        *,
-        assume_budget_relation: bool = False,
-    ) -> Reservation:
-        """Hold budget for a mechanism that has not started."""
-        return self._reserve(budgets, query, key, ttl, assume_budget_relation)
+    def _reservation(self, data: Any) -> Reservation:
+        return values.reservation_from(data, self)
 
     def _run(self, steps: Steps[T]) -> T:
+        flow = self._flow(steps)
+        result: Any = None
         try:
-            step = next(steps)
             while True:
-                step = steps.send(self._do(step) if isinstance(step, Call) else step())
+                step = flow.send(result)
+                if isinstance(step, Call):
+                    result = self._send(step)
+                elif isinstance(step, float):
+                    time.sleep(step)
+                else:
+                    result = step()
         except StopIteration as end:
             done: T = end.value
             return done
-
-    def _do(self, call: Call[T]) -> T:
-        attempts = Attempts(call, self.url, self._retries)
-        while True:
-            outcome = self._send(call)
-            pause = attempts.pause(outcome)
-            if pause is None:
-                return attempts.result(outcome)
-            time.sleep(pause)
 
     def _send(self, call: Call[Any]) -> Outcome:
         try:
@@ -375,16 +387,11 @@ class Client(_BudgetService):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-class AsyncClient(_BudgetService):
+class AsyncClient(_BudgetService["AsyncReservation"]):
     """The budget service at `url`. For one event loop.
 
     Its promises and its arguments are those of `Client`; its methods are awaited.
@@ -392,39 +399,24 @@ class AsyncClient(_BudgetService):
 
     _http = httpx.AsyncClient
 
-    async def reserve(
-        self,
-        budgets: Any,
-        query: Any,
-        key: str | None = None,
-        ttl: float = 3600.0,
-        *,
-        assume_budget_relation: bool = False,
-    ) -> AsyncReservation:
-        """Hold budget for a mechanism that has not started."""
-        hold = await self._reserve(budgets, query, key, ttl, assume_budget_relation)
-        return AsyncReservation(hold, self)
+    def _reservation(self, data: Any) -> AsyncReservation:
+        return AsyncReservation(values.reservation_from(data, self), self)
 
     async def _run(self, steps: Steps[T]) -> T:
+        flow = self._flow(steps)
+        result: Any = None
         try:
-            step = next(steps)
             while True:
+                step = flow.send(result)
                 if isinstance(step, Call):
-                    step = steps.send(await self._do(step))
+                    result = await self._send(step)
+                elif isinstance(step, float):
+                    await asyncio.sleep(step)
                 else:
-                    step = steps.send(await asyncio.to_thread(step))
+                    result = await asyncio.to_thread(step)
         except StopIteration as end:
             done: T = end.value
             return done
-
-    async def _do(self, call: Call[T]) -> T:
-        attempts = Attempts(call, self.url, self._retries)
-        while True:
-            outcome = await self._send(call)
-            pause = attempts.pause(outcome)
-            if pause is None:
-                return attempts.result(outcome)
-            await asyncio.sleep(pause)
 
     async def _send(self, call: Call[Any]) -> Outcome:
         try:
@@ -440,12 +432,7 @@ class AsyncClient(_BudgetService):
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

@@ -12,16 +12,14 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ArgumentError, ResiduaError, TooExpensive, TooLargeError
-from residua.ledger.api.ledger import Ledger
-from residua.ledger.api.views import Budget, balance_of, promise_of
-from residua.ledger.domain.receipts import Receipt
+from residua.errors import ArgumentError, ResiduaError, TooExpensive
+from residua.ledger.api.views import balance_of, promise_of
 from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
 from residua.service.api.responses import Json, shaped, validate
-from residua.service.api.routes.asking import query_of, settle
+from residua.service.api.routes.asking import asking, query_of, settle
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, context_of
@@ -38,13 +36,11 @@ from residua.service.pages.content import (
 from residua.service.pages.html import (
     PageRoute,
     page,
-    problem_words,
     submitted,
     to,
     visible,
     wants_part,
 )
-from residua.service.pages.manage import sees
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
@@ -101,7 +97,7 @@ async def what_if(request: Request, name: str) -> Response:
             context.metrics.count_decision("check", result["decided"]["admitted"])
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        status, result = problem.status, {"problem": problem_words(problem)}
+        status, result = problem.status, {"problem": problem}
     if wants_part(request):
         return page("part_what_if.html", seen, status, result=result)
     return await _shown(request, seen, name, given, result, status)
@@ -114,16 +110,10 @@ async def spend(request: Request, name: str) -> Response:
     seen, given = await submitted(request, "spend", name)
     try:
         body = validate(models.Ask, {**_query_body(given), "key": given.get("key") or None})
-
-        def ask(ledger: Ledger) -> Receipt:
-            query, assumed = query_of(body.mechanism), body.assume_budget_relation
-            return ledger.spend(name, query, body.key, assume_budget_relation=assumed)
-
-        receipt = await settle(request, context, seen.caller, ask)
+        receipt = await settle(request, context, seen.caller, asking("spend", name, body, body.key))
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        result = {"problem": problem_words(problem)}
-        return await _shown(request, seen, name, given, result, problem.status)
+        return await _shown(request, seen, name, given, {"problem": problem}, problem.status)
     context.metrics.count_decision("spend", receipt.admitted, receipt.replayed)
     seq = receipt.budgets[name][0]
     again = "&again=1" if receipt.replayed else ""
@@ -151,7 +141,7 @@ def answer_what_if(
         asked = [from_dict(one) for one in plan.mechanisms]
         budget = context.ledger.budget(name).detached()
         found = compute(plan_of, budget, asked, plan.n, plan.most)
-    except (TooExpensive, TooLargeError) as error:
+    except TooExpensive as error:
         out["too_slow"] = str(error)
     else:
         least = found["least_noise"]
@@ -193,12 +183,16 @@ async def _shown(
     def work(compute: Compute) -> dict[str, Any]:
         budget, ledger = context.ledger.budget(name), context.ledger
         quick = budget.promises_closed_form
-        waiting = [one for one in ledger.holds() if name in one.budgets and sees(caller, one)]
+        waiting = [
+            one
+            for one in ledger.holds()
+            if name in one.budgets and caller.sees_hold(one.by, one.budgets)
+        ]
         return {
             "budget": row(budget),
             "promise": promise_of(budget) if quick else compute(promise_of, budget.detached()),
             "head": budget.head,
-            "window": _window(budget),
+            "window": None if budget.window is None else age(budget.window),
             "history": refusals(ledger, name, budget.seq, before) if refused
             else one_page(ledger, name, budget.seq, back or 0),
             "answer": _record(context, name, record),
@@ -233,10 +227,6 @@ def _record(context: ServiceContext, name: str, seq: int | None) -> dict[str, An
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
-def _window(budget: Budget) -> str | None:
-    return None if budget.window is None else age(budget.window)
 
 
 def age(seconds: float) -> str:

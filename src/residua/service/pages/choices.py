@@ -14,14 +14,15 @@ from typing import Any
 from residua.errors import ArgumentError
 from residua.mechanisms.codec import parsed_json
 
-
-@dataclass(frozen=True)
-class Number:
-    """One number of a kind."""
-
-    name: str
-    label: str
-    usual: str
+LABELS = {
+    "sigma": "σ (sigma)",
+    "eps": "ε (eps)",
+    "delta": "δ (delta)",
+    "mu": "μ (mu)",
+    "rho": "ρ (rho)",
+    "sampling_rate": "sampling rate",
+}
+"""Of numbers; that of any other is its name."""
 
 
 @dataclass(frozen=True)
@@ -30,49 +31,53 @@ class Choice:
 
     kind: str
     label: str
-    numbers: tuple[Number, ...]
+    usual: Mapping[str, str]
+    """Its numbers by name, as the form has them at first."""
     hint: str = ""
 
+    @property
+    def numbers(self) -> list[tuple[str, str, str]]:
+        """Name, label and value of each number."""
+        return [(name, LABELS.get(name, name), usual) for name, usual in self.usual.items()]
 
-_SENSITIVITY = Number("sensitivity", "sensitivity", "1")
-_EPS, _DELTA = Number("eps", "ε (eps)", "1"), Number("delta", "δ (delta)", "1e-6")
 
+_BOTH = {"eps": "1", "delta": "1e-6"}
 QUERIES = (
-    Choice("gaussian", "Gaussian noise", (Number("sigma", "σ (sigma)", "4"), _SENSITIVITY)),
-    Choice("laplace", "Laplace noise", (Number("scale", "scale", "4"), _SENSITIVITY)),
-    Choice("discrete_gaussian", "Discrete Gaussian noise", (Number("sigma", "σ (sigma)", "4"),)),
-    Choice("discrete_laplace", "Discrete Laplace noise", (Number("scale", "scale", "4"),)),
+    Choice("gaussian", "Gaussian noise", {"sigma": "4", "sensitivity": "1"}),
+    Choice("laplace", "Laplace noise", {"scale": "4", "sensitivity": "1"}),
+    Choice("discrete_gaussian", "Discrete Gaussian noise", {"sigma": "4"}),
+    Choice("discrete_laplace", "Discrete Laplace noise", {"scale": "4"}),
     Choice(
         "subsampled_gaussian",
         "Gaussian noise on a Poisson sample",
-        (Number("sigma", "σ (sigma)", "2"), Number("sampling_rate", "sampling rate", "0.01")),
+        {"sigma": "2", "sampling_rate": "0.01"},
     ),
-    Choice("pure_dp", "Anything ε-private", (_EPS,)),
-    Choice("approximate_dp", "Anything (ε, δ)-private", (_EPS, _DELTA)),
-    Choice("gdp", "Anything μ-Gaussian private", (Number("mu", "μ (mu)", "0.25"),)),
-    Choice("zcdp", "Anything ρ-zero-concentrated private", (Number("rho", "ρ (rho)", "0.01"),)),
+    Choice("pure_dp", "Anything ε-private", {"eps": "1"}),
+    Choice("approximate_dp", "Anything (ε, δ)-private", _BOTH),
+    Choice("gdp", "Anything μ-Gaussian private", {"mu": "0.25"}),
+    Choice("zcdp", "Anything ρ-zero-concentrated private", {"rho": "0.01"}),
 )
 FILTERS = (
     Choice(
         "gdp_residue",
         "Gaussian residue",
-        (Number("mu", "μ (mu)", "1"),),
+        {"mu": "1"},
         "Any query, charged by what it leaves of a Gaussian.",
     ),
     Choice(
         "target_residue",
         "Gaussian residue for (ε, δ)",
-        (_EPS, _DELTA),
+        _BOTH,
         "Never refuses before plain addition of ε does; Gaussian noise is charged exactly.",
     ),
-    Choice("gdp", "Gaussian", (Number("mu", "μ (mu)", "1"),), "Charged by each query's own μ²."),
-    Choice("pure", "Pure", (Number("eps", "ε (eps)", "1"),), "ε adds up."),
-    Choice("basic", "Basic", (_EPS, _DELTA), "ε and δ add up."),
-    Choice("zcdp", "Zero-concentrated", (Number("rho", "ρ (rho)", "0.5"),), "ρ adds up."),
+    Choice("gdp", "Gaussian", {"mu": "1"}, "Charged by each query's own μ²."),
+    Choice("pure", "Pure", {"eps": "1"}, "ε adds up."),
+    Choice("basic", "Basic", _BOTH, "ε and δ add up."),
+    Choice("zcdp", "Zero-concentrated", {"rho": "0.5"}, "ρ adds up."),
     Choice(
         "auto",
         "Automatic, for (ε, δ)",
-        (_EPS, _DELTA),
+        _BOTH,
         "Plans ahead as queries come; the first one takes a while.",
     ),
 )
@@ -95,9 +100,8 @@ def description_of(
         return found
     for choice in choices:
         if choice.kind == kind:
-            given = {one.name: _number(one.name, fields.get(f"{kind}.{one.name}", ""))
-                     for one in choice.numbers}  # fmt: skip
-            return {"kind": kind, **given}
+            texts = {name: fields.get(f"{kind}.{name}", "") for name in choice.usual}
+            return {"kind": kind, **{name: _number(name, text) for name, text in texts.items()}}
     raise ArgumentError(f"kind must be one that the form offers, got {kind[:100]!r}")
 
 
@@ -108,7 +112,7 @@ def fields_of(mechanism: Mapping[str, Any] | None) -> dict[str, str]:
     kind = mechanism.get("kind")
     for choice in QUERIES:
         if choice.kind == kind:
-            names = [one.name for one in choice.numbers if one.name in mechanism]
+            names = [name for name in choice.usual if name in mechanism]
             return {"kind": kind, **{f"{kind}.{name}": f"{mechanism[name]:g}" for name in names}}
     return {"kind": JSON, JSON: json.dumps(mechanism)}
 

@@ -17,14 +17,12 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
 from residua.mechanisms.codec import from_dict
 from residua.records import Record
+from residua.service.api.routes.history import AT_ONCE as IN_STORE
+from residua.service.api.routes.history import MOST_SEEN
 from residua.service.api.values import BUDGET_FIELDS
 
 AT_ONCE = 20
 """Records on one page."""
-IN_STORE = 500
-"""Records read from the store at once, where only refusals are wanted."""
-MOST_SEEN = 20_000
-"""Records looked at for one page of refusals."""
 
 _SAID = {
     "create": "created",

@@ -13,7 +13,7 @@ from residua.service import problems
 from residua.service.auth import Caller, parse_token
 from residua.service.context import context_of
 from residua.service.pages.content import row
-from residua.service.pages.html import PageRoute, form, page, problem_words, submitted, to
+from residua.service.pages.html import PageRoute, form, page, submitted, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -59,7 +59,7 @@ def budgets(ledger: Ledger, caller: Caller, after: str) -> dict[str, Any]:
 @router.get("/login")
 async def ask(request: Request) -> Response:
     """Ask for a token."""
-    return page("login.html", None, next=_local(request.query_params.get("next")), problem=None)
+    return page("login.html", None, next=_local(request.query_params.get("next")))
 
 
 @router.post("/login")
@@ -71,11 +71,10 @@ async def login(request: Request) -> Response:
     try:
         await context_of(request).bearer(request, f"Bearer {token[:200]}")
     except Problem as found:
-        said = dict(problem_words(found))
         if found.status == 401 and parse_token(token) is None:
             # The words about a header are not for who fills in a form.
-            said["detail"] = "invalid token: tokens start with rz_"
-        return page("login.html", None, found.status, next=after, problem=said)
+            found.detail = "invalid token: tokens start with rz_"
+        return page("login.html", None, next=after, problem=found)
     response = to(after)
     remember(request, response, token)
     return response

@@ -6,7 +6,7 @@ Style, scripts and the icon are read once, named by their contents, and cached b
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from importlib.resources import files
 from typing import Any
 from urllib.parse import parse_qsl, quote
@@ -43,11 +43,20 @@ _templates = Environment(
 _templates.filters["segment"] = lambda text: quote(text, safe="")
 
 
-def page(template: str, seen: Visitor | None, status: int = 200, **values: Any) -> Response:
-    """A template with its values, for a visitor."""
+def page(
+    template: str,
+    seen: Visitor | None,
+    status: int = 200,
+    *,
+    problem: Problem | None = None,
+    **values: Any,
+) -> Response:
+    """A template with its values, for a visitor; with the status of a problem, if there is one."""
+    caller = None if seen is None else seen.caller
     text = _templates.get_template(template).render(
-        visitor=seen, caller=None if seen is None else seen.caller, **values
+        visitor=seen, caller=caller, problem=problem, **values
     )
+    status = status if problem is None else problem.status
     return Response(text, status, HEADERS, "text/html; charset=utf-8")
 
 
@@ -65,12 +74,14 @@ async def form(request: Request) -> dict[str, str]:
     """The fields of a form; of several with one name, the last."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
+        raise Problem(
+            "invalid-request", f"a form must be sent as one, got {kind[:100]!r}", status=415
+        )
     raw = await request.body()
     try:
         fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=64)
     except ValueError:
-        raise Problem(400, "invalid-request", "the form is not one of these pages") from None
+        raise Problem("invalid-request", "the form is not one of these pages", status=400) from None
     return dict(fields)
 
 
@@ -113,22 +124,14 @@ class PageRoute(APIRoute):
 def trouble(request: Request, problem: Problem) -> Response:
     """A problem as a page, in the words that the library has for it."""
     if wants_part(request):
-        response = page("part_problem.html", None, problem.status, problem=problem_words(problem))
+        response = page("part_problem.html", None, problem=problem)
     elif problem.status == 401 and request.url.path != "/login":
         back = request.url.path if request.method == "GET" else "/"
         return to(f"/login?next={quote(back, safe='')}")
     else:
-        response = page(
-            "problem.html", known(request), problem.status, problem=problem_words(problem)
-        )
+        response = page("problem.html", known(request), problem=problem)
     response.headers.update(problem.headers)
     return response
-
-
-def problem_words(problem: Problem) -> Mapping[str, Any]:
-    """The text of a problem on a page."""
-    return {"title": problems.TITLES[problem.name], "detail": problem.detail,
-            "status": problem.status}  # fmt: skip
 
 
 router = APIRouter()
@@ -160,7 +163,7 @@ _templates.globals["static"] = address
 async def static(_request: Request, version: str, name: str) -> Response:
     """One file."""
     if name not in FILES or version != VERSION:
-        raise Problem(404, "not-found", "there is nothing at this address")
+        raise Problem("not-found", "there is nothing at this address")
     return Response(
         FILES[name],
         headers={"Cache-Control": "public, max-age=31536000, immutable"},

@@ -24,7 +24,7 @@ from residua.service.auth import Caller
 from residua.service.context import context_of
 from residua.service.pages.choices import FILTERS, description_of
 from residua.service.pages.content import query_words
-from residua.service.pages.html import PageRoute, page, problem_words, submitted, to, visible
+from residua.service.pages.html import PageRoute, page, submitted, to, visible
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
@@ -85,14 +85,9 @@ async def cancel(request: Request, id: str) -> Response:
 def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
     """A reservation that the caller may see; raises where there is none."""
     for hold in ledger.holds():
-        if hold.id == id and sees(caller, hold):
+        if hold.id == id and caller.sees_hold(hold.by, hold.budgets):
             return hold
     raise UnknownHold(f"no reservation {id[:100]!r} is waiting")
-
-
-def sees(caller: Caller, hold: Hold) -> bool:
-    """Whether a reservation is the caller's own, or all of it in scope."""
-    return hold.by == caller.principal or all(caller.sees(each) for each in hold.budgets)
 
 
 def _left(ledger: Ledger, name: str, id: str) -> int | None:
@@ -109,24 +104,22 @@ async def _retirement(
 ) -> Response:
     context = context_of(request)
     budget = await context.run(context.ledger.budget, name)
-    facts: list[tuple[str, Any]] = [
-        ("Budget", budget.name),
-        ("Filter", repr(budget.filter)),
-        ("Reservations waiting", len(budget.holds)),
-    ]
     return page(
         "confirm.html",
         seen,
-        200 if problem is None else problem.status,
+        problem=problem,
         title=f"Retire {budget.name}?",
         says="The budget is closed for good: what is left of it can no longer be spent, and open"
         " reservations are released. Its history stays, and so does what it promises.",
-        facts=facts,
+        facts=[
+            ("Budget", budget.name),
+            ("Filter", repr(budget.filter)),
+            ("Reservations waiting", len(budget.holds)),
+        ],
         action=f"/budgets/{quote(name, safe='')}/retire",
         back=f"/budgets/{quote(name, safe='')}",
         verb="Retire the budget",
         usual="",
-        problem=None if problem is None else problem_words(problem),
     )
 
 
@@ -135,24 +128,22 @@ async def _cancellation(
 ) -> Response:
     context = context_of(request)
     hold = await context.run(waiting, context.ledger, seen.caller, id)
-    facts = [
-        ("Query", query_words(hold.mechanism)),
-        ("Held from", ", ".join(hold.budgets)),
-        ("By", hold.by),
-    ]
     return page(
         "confirm.html",
         seen,
-        200 if problem is None else problem.status,
+        problem=problem,
         title="Cancel this reservation?",
         says="Cancel only if its query has not started and never will: what is held goes back to"
         " the budget, and the reservation can no longer be committed.",
-        facts=facts,
+        facts=[
+            ("Query", query_words(hold.mechanism)),
+            ("Held from", ", ".join(hold.budgets)),
+            ("By", hold.by),
+        ],
         action=f"/holds/{quote(id, safe='')}/cancel",
         back=f"/budgets/{quote(hold.budgets[0], safe='')}",
         verb="Cancel the reservation",
         usual="cancelled",
-        problem=None if problem is None else problem_words(problem),
     )
 
 
@@ -208,9 +199,8 @@ async def _form(
     return page(
         "create.html",
         seen,
-        200 if problem is None else problem.status,
+        problem=problem,
         given=given,
-        problem=None if problem is None else problem_words(problem),
         choices=FILTERS,
         relations=RELATIONS,
         parents=names[:500],

@@ -14,7 +14,6 @@ reached, above for what is kept.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -58,9 +57,6 @@ class Plan:
     def adapts(self) -> bool:
         """Whether what comes next depends on what came out."""
         return self.low != self.high
-
-
-EVERY = tuple(Plan(*moves) for moves in itertools.product(MOVES, repeat=3))
 
 
 @dataclass(frozen=True)
@@ -183,8 +179,3 @@ def curves(plan: Plan) -> dict[str, Any]:
             for name, pld in lines.items()
         },
     }
-
-
-def best() -> Plan:
-    """The plan that attains the worst case."""
-    return max(EVERY, key=lambda plan: played("natural", plan).below)

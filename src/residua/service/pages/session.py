@@ -112,4 +112,4 @@ def forget(response: Response) -> None:
 
 
 def _foreign(detail: str) -> Problem:
-    return Problem(403, "foreign-origin", detail)
+    return Problem("foreign-origin", detail)

@@ -14,7 +14,7 @@ the owner of a reservation, which a scope is compared with, is looked up among a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
@@ -40,30 +40,24 @@ from residua.ledger.storage import schema
 from residua.records import canonical
 from residua.service.api import models, values
 from residua.service.api.responses import (
+    CONFLICT,
     BudgetName,
     IdempotencyKey,
     Json,
-    JsonRoute,
-    documented,
+    StrictRoute,
     shaped,
 )
 from residua.service.auth import Caller
-from residua.service.context import ServiceContext, caller_of, context_of, within_limit
+from residua.service.context import ServiceContext, caller_of, context_of, permitted, within_limit
 from residua.service.problems import Problem
 
-router = APIRouter(prefix="/v1", tags=["asking"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["asking"], route_class=StrictRoute)
 
 HoldId = Annotated[str, Path(min_length=1, max_length=64, description="The id of a reservation.")]
 NO_KEY, NO_REASON = models.Commit(), models.Cancel()
-_ASKED = documented(400, 404, 408, 409, 413, 415, 422)
 
 
-@router.post(
-    "/budgets/{name}/spend",
-    summary="Spend",
-    response_model=models.Receipted,
-    responses=_ASKED,
-)
+@router.post("/budgets/{name}/spend", response_model=models.Receipted, responses=CONFLICT)
 async def spend(
     request: Request, name: BudgetName, body: models.Ask, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -71,22 +65,12 @@ async def spend(
 
     An admitted receipt that is not `replayed` permits one run of the mechanism.
     """
-    caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
-
-    def ask(ledger: Ledger) -> Receipt:
-        query, assumed = query_of(body.mechanism), body.assume_budget_relation
-        return ledger.spend(budgets, query, key, assume_budget_relation=assumed)
-
-    return await _answer(request, "spend", ask, values.receipt_to_dict, models.Receipted)
+    permitted(request, "spend", name, *body.also)
+    ask = asking("spend", name, body, one_key(body.key, idempotency_key))
+    return await _answer(request, "spend", ask, models.Receipted)
 
 
-@router.post(
-    "/budgets/{name}/check",
-    summary="Check",
-    response_model=models.Decided,
-    responses=_ASKED,
-)
+@router.post("/budgets/{name}/check", response_model=models.Decided, responses=CONFLICT)
 async def check(
     request: Request, name: BudgetName, body: models.Ask, idempotency_key: IdempotencyKey = None
 ) -> Response:
@@ -94,8 +78,7 @@ async def check(
 
     Of a ledger that is read-only a spend would get no answer, and a check gets the same problem.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("check", name, *body.also)
+    context, caller = permitted(request, "check", name, *body.also)
     one_key(body.key, idempotency_key)
 
     def work(compute: Compute) -> tuple[bool, bytes]:
@@ -105,7 +88,7 @@ async def check(
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
         )
-        to_dict = values.answer_to_dict
+        to_dict = values.decision_to_dict
         data = to_dict(found) if is_quick(found) else compute(to_dict, found)
         return found.admitted, shaped(models.Decided, data)
 
@@ -114,31 +97,21 @@ async def check(
     return Json(content)
 
 
-@router.post(
-    "/budgets/{name}/reserve",
-    summary="Reserve",
-    response_model=models.Reserved,
-    responses=_ASKED,
-)
+@router.post("/budgets/{name}/reserve", response_model=models.Reserved, responses=CONFLICT)
 async def reserve(
     request: Request, name: BudgetName, body: models.Reserve, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Hold budget for a mechanism that has not started."""
-    caller_of(request).require("spend", name, *body.also)
-    key, budgets = one_key(body.key, idempotency_key), budget_names(name, body)
-
-    def ask(ledger: Ledger) -> Reservation:
-        query, assumed = query_of(body.mechanism), body.assume_budget_relation
-        return ledger.reserve(budgets, query, key, body.ttl, assume_budget_relation=assumed)
-
-    return await _answer(request, "reserve", ask, values.reservation_to_dict, models.Reserved)
+    permitted(request, "spend", name, *body.also)
+    ask = asking("reserve", name, body, one_key(body.key, idempotency_key), body.ttl)
+    return await _answer(request, "reserve", ask, models.Reserved)
 
 
 @router.post(
     "/holds/{id}/commit",
     summary="Commit a reservation",
     response_model=models.Receipted,
-    responses=_ASKED,
+    responses=CONFLICT,
 )
 async def commit(
     request: Request,
@@ -147,15 +120,14 @@ async def commit(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Debit what is held; durable before the answer. Only then may the mechanism start."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("spend")
+    context, caller = permitted(request, "spend")
     key = one_key(body.key, idempotency_key)
 
     def ask(ledger: Ledger) -> Receipt:
         in_scope(context, caller, id)
         return ledger.commit(id, key)
 
-    return await _answer(request, "commit", ask, values.receipt_to_dict, models.Receipted)
+    return await _answer(request, "commit", ask, models.Receipted)
 
 
 @router.post(
@@ -163,12 +135,11 @@ async def commit(
     summary="Cancel a reservation",
     status_code=204,
     response_model=None,
-    responses=_ASKED,
+    responses=CONFLICT,
 )
 async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) -> Response:
     """Let a hold go: its mechanism has not started and never will."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("spend")
+    context, caller = permitted(request, "spend")
 
     def ask(ledger: Ledger) -> None:
         in_scope(context, caller, id)
@@ -178,24 +149,14 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
     return Response(status_code=204)
 
 
-@router.get(
-    "/holds",
-    summary="Reservations that wait",
-    response_model=models.Holds,
-    responses=documented(),
-)
+@router.get("/holds", summary="Reservations that wait", response_model=models.Holds)
 async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read")
+    context, caller = permitted(request, "read")
 
     def work() -> bytes:
-        seen = [
-            one
-            for one in context.ledger.holds()
-            if one.by == caller.principal or all(caller.sees(name) for name in one.budgets)
-        ]
-        return shaped(models.Holds, {"items": [values.hold_to_dict(one) for one in seen]})
+        seen = [one for one in context.ledger.holds() if caller.sees_hold(one.by, one.budgets)]
+        return shaped(models.Holds, {"items": values.plain_data(seen)})
 
     return Json(await context.run(work))
 
@@ -204,7 +165,6 @@ async def _answer(
     request: Request,
     verb: str,
     ask: Callable[[Ledger], Receipt | Reservation],
-    to_dict: Callable[[Any], dict[str, Any]],
     model: type[BaseModel],
 ) -> Json:
     """Ask the ledger, count its decision and answer it; a worker says what takes time to say."""
@@ -212,13 +172,13 @@ async def _answer(
 
     def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
         receipt = ask(ledger)
-        return receipt, shaped(model, to_dict(receipt)) if is_quick(receipt) else None
+        quick = is_quick(receipt)
+        return receipt, shaped(model, values.decision_to_dict(receipt)) if quick else None
 
     receipt, content = await settle(request, context, caller, work)
     context.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
     if content is None:
-        data = await shown_slowly(request, context, caller, receipt, to_dict)
-        content = shaped(model, data)
+        content = shaped(model, await shown_slowly(request, context, caller, receipt))
     return Json(content)
 
 
@@ -229,13 +189,25 @@ def in_scope(context: ServiceContext, caller: Caller, id: str) -> None:
     """
     if caller.scope is None:
         return
-    found = hold_of(context.ledger, id)
-    if found is None or not (
-        found.principal == caller.principal or all(map(caller.sees, found.budgets))
-    ):
-        raise Problem(
-            403, "forbidden", "the token's scope does not include a reservation of this id"
-        )
+    rows = schema.holds.c
+    wanted = select(rows.principal, rows.members).where(rows.id == id)
+    with context.ledger.store.reading() as connection:
+        row = connection.execute(wanted).one_or_none()
+    if row is None or not caller.sees_hold(row.principal, row.members.split("\n")):
+        raise Problem("forbidden", "the token's scope does not include a reservation of this id")
+
+
+def asking(
+    verb: str, name: str, body: models.Ask, key: str | None, *more: Any
+) -> Callable[[Ledger], Any]:
+    """A request to spend or to reserve, to be made of a ledger."""
+
+    def ask(ledger: Ledger) -> Any:
+        budgets, query = budget_names(name, body), query_of(body.mechanism)
+        assumed = body.assume_budget_relation
+        return getattr(ledger, verb)(budgets, query, key, *more, assume_budget_relation=assumed)
+
+    return ask
 
 
 def one_key(body: str | None, header: str | None) -> str | None:
@@ -270,7 +242,6 @@ async def shown_slowly(
     context: ServiceContext,
     caller: Caller,
     receipt: Receipt | Reservation,
-    to_dict: Callable[[Any], dict[str, Any]],
 ) -> dict[str, Any]:
     """A receipt as data, where what is left takes time to say. It is durable, so it is answered.
 
@@ -280,7 +251,7 @@ async def shown_slowly(
     alone = with_remainder(receipt, standings)
 
     def work(compute: Compute) -> dict[str, Any]:
-        return compute(within_limit, to_dict, alone)
+        return compute(within_limit, values.decision_to_dict, alone)
 
     try:
         return await context.compute_slowly(request, caller, work)
@@ -290,7 +261,7 @@ async def shown_slowly(
             raise
     unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
     left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
-    return to_dict(with_remainder(receipt, values.Said(left)))
+    return values.decision_to_dict(with_remainder(receipt, values.Said(left)))
 
 
 def query_of(mechanism: Mapping[str, Any]) -> Asked:
@@ -314,19 +285,3 @@ def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
         states_closed_form(standings.all[name] for name in line)
         for line in standings.lines.values()
     )
-
-
-class HoldOwner(NamedTuple):
-    """The principal that made a reservation, and the budgets that it holds from."""
-
-    principal: str
-    budgets: tuple[str, ...]
-
-
-def hold_of(ledger: Ledger, id: str) -> HoldOwner | None:
-    """The owner of a reservation, by its id; None where there is no such reservation."""
-    rows = schema.holds.c
-    wanted = select(rows.principal, rows.members).where(rows.id == id)
-    with ledger.store.reading() as connection:
-        row = connection.execute(wanted).one_or_none()
-    return None if row is None else HoldOwner(row.principal, tuple(row.members.split("\n")))

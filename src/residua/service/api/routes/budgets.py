@@ -10,10 +10,10 @@ from starlette.responses import Response
 
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
-from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
-from residua.service.context import caller_of, context_of
+from residua.service.api.responses import CONFLICT, BudgetName, Json, StrictRoute, shaped
+from residua.service.context import caller_of, context_of, permitted
 
-router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 
 
 @router.post(
@@ -21,12 +21,11 @@ router = APIRouter(prefix="/v1", tags=["budgets"], route_class=JsonRoute)
     summary="Create a budget",
     status_code=201,
     response_model=models.Budgeted,
-    responses=documented(400, 404, 408, 409, 413, 415, 422),
+    responses=CONFLICT,
 )
 async def create(request: Request, body: models.NewBudget) -> Response:
     """Create a budget with a filter. What a budget promises is fixed from then on."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("manage")
+    context, caller = permitted(request, "manage")
 
     ledger = context.ledger.as_principal(caller.principal)
 
@@ -37,12 +36,7 @@ async def create(request: Request, body: models.NewBudget) -> Response:
     return Json(await _shown(request, body.name), status_code=201)
 
 
-@router.get(
-    "/budgets",
-    summary="List budgets",
-    response_model=models.Budgets,
-    responses=documented(422),
-)
+@router.get("/budgets", summary="List budgets", response_model=models.Budgets)
 async def every(
     request: Request,
     after: Annotated[
@@ -51,11 +45,11 @@ async def every(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The budgets in scope, by name, with what is left of each."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read")
+    context, caller = permitted(request, "read")
 
     def work(compute: Compute) -> bytes:
-        seen = sorted((one for one in context.ledger.budgets() if caller.sees(one.name)), key=_name)
+        every = (one for one in context.ledger.budgets() if caller.sees(one.name))
+        seen = sorted(every, key=lambda one: one.name)
         rest = [one for one in seen if after is None or one.name > after]
         page = rest[:limit]
         following = page[-1].name if len(rest) > limit else None
@@ -65,12 +59,7 @@ async def every(
     return Json(await context.compute(request, caller, work))
 
 
-@router.get(
-    "/budgets/{name}",
-    summary="Show a budget",
-    response_model=models.Budgeted,
-    responses=documented(404, 422),
-)
+@router.get("/budgets/{name}", summary="Show a budget", response_model=models.Budgeted)
 async def show(request: Request, name: BudgetName) -> Response:
     """A budget, its state and what is left of it, rounded down."""
     caller_of(request).require("read", name)
@@ -81,12 +70,11 @@ async def show(request: Request, name: BudgetName) -> Response:
     "/budgets/{name}/retire",
     summary="Retire a budget",
     response_model=models.Budgeted,
-    responses=documented(400, 404, 408, 409, 413, 415, 422),
+    responses=CONFLICT,
 )
 async def retire(request: Request, name: BudgetName, body: models.Retirement) -> Response:
     """Close a budget for good. Its history stays."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("manage", name)
+    context, caller = permitted(request, "manage", name)
 
     await context.run(
         lambda: context.ledger.as_principal(caller.principal).retire(name, body.reason)
@@ -98,12 +86,11 @@ async def retire(request: Request, name: BudgetName, body: models.Retirement) ->
     "/budgets/{name}/refresh",
     summary="Begin a new window",
     response_model=models.Budgeted,
-    responses=documented(404, 409, 422),
+    responses=CONFLICT,
 )
 async def refresh(request: Request, name: BudgetName) -> Response:
     """Begin the next window of a budget that has windows, if its time has come."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("manage", name)
+    context, caller = permitted(request, "manage", name)
 
     await context.run(lambda: context.ledger.as_principal(caller.principal).refresh(name))
     return Json(await _shown(request, name))
@@ -117,7 +104,3 @@ async def _shown(request: Request, name: str) -> bytes:
         return shaped(models.Budgeted, data)
 
     return await context.compute(request, caller_of(request), work)
-
-
-def _name(budget: object) -> str:
-    return str(getattr(budget, "name", ""))

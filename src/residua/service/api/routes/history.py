@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 
 from residua.records import FIELDS, Record, lines
 from residua.service.api import models, values
-from residua.service.api.responses import BudgetName, Json, StrictRoute, documented, shaped
-from residua.service.context import ServiceContext, caller_of, context_of
+from residua.service.api.responses import BudgetName, Json, StrictRoute, json_lines, shaped
+from residua.service.context import ServiceContext, permitted
 
 router = APIRouter(prefix="/v1", tags=["history"], route_class=StrictRoute)
 
@@ -22,14 +22,11 @@ assert set(Type.__args__) == set(FIELDS)  # type: ignore[attr-defined]
 
 AT_ONCE = 500
 """Records read from the store at once."""
+MOST_SEEN = 20_000
+"""Records looked at for one answer: however few of them are wanted, it comes soon."""
 
 
-@router.get(
-    "/budgets/{name}/history",
-    summary="History",
-    response_model=models.History,
-    responses=documented(404, 422),
-)
+@router.get("/budgets/{name}/history", response_model=models.History)
 async def history(
     request: Request,
     name: BudgetName,
@@ -46,8 +43,7 @@ async def history(
 
     With a filter a page may be short, even empty, and yet have a next one.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read", name)
+    context, _ = permitted(request, "read", name)
 
     def wanted(record: Record) -> bool:
         return (
@@ -66,7 +62,7 @@ async def history(
                     following = found[-1].seq
                     break
                 found.append(record)
-            if seen == 20_000:  # However few of them are wanted, an answer comes soon.
+            if seen == MOST_SEEN:
                 following = record.seq
                 break
         items = [values.record_to_dict(one) for one in found]
@@ -79,15 +75,11 @@ async def history(
     "/budgets/{name}/export",
     summary="Export the history",
     response_class=StreamingResponse,
-    responses={
-        **documented(404, 422),
-        200: {"content": {"application/jsonl": {}}, "description": "Records, one a line."},
-    },
+    responses=json_lines("Records, one a line."),
 )
 async def export(request: Request, name: BudgetName) -> Response:
     """The whole chain of a budget as JSON Lines, each record with its hash."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read", name)
+    context, _ = permitted(request, "read", name)
     await context.run(context.ledger.budget, name)
     return StreamingResponse(lines(records(context, name, None)), media_type="application/jsonl")
 

@@ -5,7 +5,6 @@ A worker computes these, so `curves_of` and `plan_of` are pure functions.
 
 from __future__ import annotations
 
-import time
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,8 +12,10 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.errors import ResiduaError, TooLargeError
+from residua import work_limit
+from residua.errors import ResiduaError
 from residua.filters.base import Filter
+from residua.filters.counting import Count
 from residua.filters.query import as_mechanism
 from residua.ledger.api.views import Budget
 from residua.ledger.domain.described_query import asked as described
@@ -25,23 +26,21 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.planning import count_more, least_noise
 from residua.pld.pld import Pld
 from residua.service.api import models
-from residua.service.api.responses import BudgetName, Json, JsonRoute, documented, shaped
-from residua.service.context import caller_of, context_of
+from residua.service.api.responses import BudgetName, Json, StrictRoute, shaped
+from residua.service.context import permitted
+from residua.work_limit import OPERATIONS, limited
 
-router = APIRouter(prefix="/v1", tags=["planning"], route_class=JsonRoute)
+router = APIRouter(prefix="/v1", tags=["planning"], route_class=StrictRoute)
 
-PATIENCE = 2.0
-"""Seconds that a plan may take, more or less."""
+MOST_WORK = OPERATIONS // 3
+"""Of a plan; as with a decision, it is counted, so that the same request gets the same answer."""
+COUNTING = OPERATIONS // 30
+"""Of a plan, after which counting goes on no further; the rest is for the noise."""
 FURTHEST = 50.0
 """The largest eps that is drawn."""
 
 
-@router.get(
-    "/budgets/{name}/curves",
-    summary="Curves",
-    response_model=models.Curves,
-    responses=documented(404, 422),
-)
+@router.get("/budgets/{name}/curves", response_model=models.Curves)
 async def curves(
     request: Request,
     name: BudgetName,
@@ -51,8 +50,7 @@ async def curves(
 
     Deltas are rounded up and errors down: the curve of the true loss is on the private side.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read", name)
+    context, caller = permitted(request, "read", name)
 
     def work(compute: Compute) -> bytes:
         budget = context.ledger.budget(name).detached()
@@ -61,19 +59,13 @@ async def curves(
     return Json(await context.compute(request, caller, work))
 
 
-@router.post(
-    "/budgets/{name}/plan",
-    summary="Plan",
-    response_model=models.Planned,
-    responses=documented(400, 404, 408, 413, 415, 422),
-)
+@router.post("/budgets/{name}/plan", response_model=models.Planned)
 async def plan(request: Request, name: BudgetName, body: models.Plan) -> Response:
     """How many more of these queries, asked in turn, the budget's own filter would admit.
 
     The budget's parents and open reservations may allow fewer: `check` asks them as well.
     """
-    context, caller = context_of(request), caller_of(request)
-    caller.require("plan", name)
+    context, caller = permitted(request, "plan", name)
 
     def work(compute: Compute) -> bytes:
         queries = [from_dict(one) for one in body.mechanisms]
@@ -133,17 +125,18 @@ def curve(pld: Pld, points: int, top: float) -> dict[str, dict[str, list[float]]
 
 
 def plan_of(budget: Budget, queries: list[Mechanism], n: int, most: int) -> dict[str, Any]:
-    """How many more would fit of a budget, and with how little noise `n` rounds would."""
+    """How many more would fit of a budget, and with how little noise `n` rounds would.
+
+    Raises `TooExpensive` where that takes more than the limit on the work of a plan.
+    """
     at: dict[str, Any] = {"state": budget.state, "relation": budget.relation}
     count, ended, least = 0, False, None
     if not any(described(one).contradicts(budget.relation, budget.unit) for one in queries):
-        count, ended, pace = count_fitting(budget.filter, queries, most, at)
-        if pace * n * len(queries) > PATIENCE:
-            raise TooLargeError(
-                f"n must be small enough to be tried out for this filter, got {n}; each try"
-                f" takes about {pace:.2g} s a query"
-            )
-        least = least_noise(budget.filter, queries, n, **at)
+        with limited("the plan", MOST_WORK) as limit:
+            count, ended = count_fitting(budget.filter, queries, most, at, limit)
+            # What a try takes is known by now: what cannot be tried once is refused at once.
+            work_limit.work(limit.done / max(1, count) * n * len(queries))
+            least = least_noise(budget.filter, queries, n, **at)
     return {
         "how_many": count,
         "rounds": count // len(queries),
@@ -155,18 +148,19 @@ def plan_of(budget: Budget, queries: list[Mechanism], n: int, most: int) -> dict
 
 
 def count_fitting(
-    filter: Filter, queries: list[Mechanism], most: int, at: dict[str, Any]
-) -> tuple[int, bool, float]:
-    """How many fit, whether counting ended before a refusal, and the seconds that a decision took.
+    filter: Filter,
+    queries: list[Mechanism],
+    most: int,
+    at: dict[str, Any],
+    limit: work_limit.Budget,
+) -> Count:
+    """How many fit, and whether counting ended before a refusal.
 
-    Some filters decide each query one by one, so counting goes as far as there is patience.
+    Some filters decide each query one by one, so it is counted in steps, as far as work allows.
     """
-    start = time.monotonic()
-    limit = min(most, 64)
+    upto = min(most, 64)
     while True:
-        begun = time.monotonic()
-        count, ended = count_more(filter, queries, most=limit, **at)
-        pace = (time.monotonic() - begun) / max(1, count)
-        if count < limit or limit == most or time.monotonic() - start > PATIENCE / 3:
-            return count, ended, pace
-        limit = min(most, 4 * limit)
+        found = count_more(filter, queries, most=upto, **at)
+        if found.copies < upto or upto == most or limit.done > COUNTING:
+            return found
+        upto = min(most, 4 * upto)

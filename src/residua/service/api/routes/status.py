@@ -14,9 +14,9 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
-from residua.service.api.responses import Json, StrictRoute, documented, shaped
+from residua.service.api.responses import Json, StrictRoute, documented, json_lines, shaped
 from residua.service.auth import PERMISSIONS
-from residua.service.context import ServiceContext, caller_of, context_of
+from residua.service.context import ServiceContext, caller_of, context_of, permitted
 from residua.service.middleware import encoded
 from residua.service.pool import NICE, lost_problem
 from residua.service.problems import Problem
@@ -26,35 +26,27 @@ from residua.worker_process import WorkerLost, WorkerProcess
 router = APIRouter(tags=["status"], route_class=StrictRoute)
 
 
-@router.get(
-    "/v1/health",
-    summary="Health",
-    response_model=models.Health,
-    responses={422: documented()[422]},
-)
+@router.get("/v1/health", response_model=models.Health)
 async def health() -> Response:
     """The process answers. No token is needed."""
     return Json(shaped(models.Health, {"status": "ok", "version": __version__}))
 
 
 @router.get(
-    "/v1/ready",
-    summary="Readiness",
-    response_model=models.Health,
-    responses={status: documented()[status] for status in (422, 503)},
+    "/v1/ready", summary="Readiness", response_model=models.Health, responses=documented(503)
 )
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
     context = context_of(request)
     if not await context.readiness.is_ready():
-        raise Problem(503, "store-unavailable", "the store does not answer")
+        raise Problem("store-unavailable", "the store does not answer")
     context.metrics.read_only.set(context.ledger.read_only is not None)
     if context.ledger.read_only:
-        raise Problem(503, "read-only-ledger", "the ledger is read-only")
+        raise Problem("read-only-ledger", "the ledger is read-only")
     return Json(shaped(models.Health, {"status": "ready", "version": __version__}))
 
 
-@router.get("/v1/me", summary="Who am I", response_model=models.Me, responses=documented())
+@router.get("/v1/me", summary="Who am I", response_model=models.Me)
 async def me(request: Request) -> Response:
     """The permissions of the token."""
     caller = caller_of(request)
@@ -69,16 +61,10 @@ async def me(request: Request) -> Response:
     return Json(shaped(models.Me, said))
 
 
-@router.get(
-    "/v1/status",
-    summary="Status",
-    response_model=dict[str, Any],
-    responses=documented(),
-)
+@router.get("/v1/status", response_model=dict[str, Any])
 async def status(request: Request) -> Response:
     """Budgets, open reservations, data labels, and what the set-up promises."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("audit")
+    context, caller = permitted(request, "audit")
 
     def work(compute: Compute) -> bytes:
         found = context.ledger.with_compute(compute).status()
@@ -88,16 +74,10 @@ async def status(request: Request) -> Response:
     return Json(await context.compute(request, caller, work))
 
 
-@router.get(
-    "/v1/verification",
-    summary="Verification state",
-    response_model=models.Verification,
-    responses=documented(),
-)
+@router.get("/v1/verification", summary="Verification state", response_model=models.Verification)
 async def verification(request: Request) -> Response:
     """The last verification by this process; its text only for callers who may audit."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("read")
+    context, caller = permitted(request, "read")
     found = context.verifier.said()
     # The words name budgets, which may be out of the caller's scope.
     found = found if caller.may("audit") else {**found, "said": None}
@@ -105,16 +85,11 @@ async def verification(request: Request) -> Response:
 
 
 @router.post(
-    "/v1/verification",
-    summary="Verify",
-    status_code=202,
-    response_model=models.Verification,
-    responses=documented(),
+    "/v1/verification", summary="Verify", status_code=202, response_model=models.Verification
 )
 async def verify(request: Request) -> Response:
     """Begin to verify the whole ledger in the background; ask `GET` for what it found."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("audit")
+    context, _ = permitted(request, "audit")
     context.verifier.start()
     return Json(shaped(models.Verification, context.verifier.said()), status_code=202)
 
@@ -123,15 +98,11 @@ async def verify(request: Request) -> Response:
     "/v1/export",
     summary="Export the ledger",
     response_class=StreamingResponse,
-    responses={
-        **documented(),
-        200: {"content": {"application/jsonl": {}}, "description": "The ledger, one line each."},
-    },
+    responses=json_lines("The ledger, one line each."),
 )
 async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("audit")
+    context, caller = permitted(request, "audit")
     file = await context.working.run_for(caller.principal, exported, context)
     return StreamingResponse(
         iter(lambda: file.read(1 << 16), b""),
@@ -156,16 +127,10 @@ def exported(context: ServiceContext) -> BinaryIO:
         return open(file.name, "rb")
 
 
-@router.get(
-    "/metrics",
-    summary="Metrics",
-    response_class=PlainTextResponse,
-    responses=documented(),
-)
+@router.get("/metrics", summary="Metrics", response_class=PlainTextResponse)
 async def prometheus(request: Request) -> Response:
     """Counts and durations, as Prometheus reads them."""
-    context, caller = context_of(request), caller_of(request)
-    caller.require("audit")
+    context, _ = permitted(request, "audit")
     context.metrics.read_only.set(context.ledger.read_only is not None)
     context.metrics.workers.set(len(context.pool.processes))
     return Response(context.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)
