@@ -18,7 +18,7 @@ from residua.service.middleware import (
     Authentication,
     Limits,
     Observation,
-    encoded,
+    encode_json,
     is_api,
 )
 from residua.service.pages.html import trouble
@@ -84,5 +84,5 @@ async def show(request: Request, problem: Problem) -> Response:
     if not is_api(request.url.path) and "text/html" in request.headers.get("accept", ""):
         await perhaps(request)
         return trouble(request, problem)
-    content = encoded(problems.body(problem, request.scope["state"]["request_id"]))
+    content = encode_json(problems.body(problem, request.scope["state"]["request_id"]))
     return Response(content, problem.status, problem.headers, problems.MEDIA_TYPE)

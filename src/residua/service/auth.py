@@ -225,7 +225,9 @@ def new_token(
     if scope is not None and role in ("admin", "auditor"):
         raise ArgumentError(f"scope must be left out for {role}, who sees every budget")
     now = now or datetime.now(UTC)
-    expires = None if days is None else now + timedelta(days=_days(days))
+    expires = (
+        None if days is None else now + timedelta(days=checks.between("days", days, 1e-6, 36500.0))
+    )
     token = Token(id, principal, role, scope, secret_hash(secret), now, expires)
     return token, f"rz_{id}_{secret}"
 
@@ -260,10 +262,6 @@ def _pattern(given: str) -> str:
             f" got {checks.shown(given)}"
         )
     return given
-
-
-def _days(days: float) -> float:
-    return checks.between("days", days, 1e-6, 36500.0)
 
 
 _T = Table(

@@ -183,7 +183,7 @@ def caller_of(request: Request) -> Caller:
     return cast(Caller, request.scope["state"]["caller"])
 
 
-def permitted(request: Request, permission: str, *budgets: str) -> tuple[ServiceContext, Caller]:
+def authorize(request: Request, permission: str, *budgets: str) -> tuple[ServiceContext, Caller]:
     """The context and the caller of a request, who must have a permission for these budgets."""
     caller = caller_of(request)
     caller.require(permission, *budgets)

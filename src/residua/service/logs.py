@@ -32,31 +32,24 @@ _TOKEN = re.compile(r"(rz_[0-9a-f]{1,12}_)[A-Za-z0-9_-]+")
 _ENCODER = json.JSONEncoder(default=str)
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line."""
+class Lines(logging.Formatter):
+    """One line an event: a JSON object, or text for people."""
+
+    def __init__(self, as_json: bool):
+        super().__init__()
+        self._as_json = as_json
 
     def format(self, record: logging.LogRecord) -> str:
-        out: dict[str, Any] = {
-            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
-            "event": message(record),
-            **getattr(record, "facts", {}),
-        }
-        if record.exc_info:
-            out["exception"] = trace(record.exc_info[1])
-        return _ENCODER.encode(out)
-
-
-class Plain(logging.Formatter):
-    """For people."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        time = datetime.fromtimestamp(record.created, UTC).strftime("%H:%M:%S.%f")[:-3]
-        facts = " ".join(
-            f"{name}={_plain(value)}" for name, value in getattr(record, "facts", {}).items()
-        )
-        line = f"{time} {record.levelname.lower():<7} {_plain(message(record))} {facts}".rstrip()
-        return line + ("\n" + trace(record.exc_info[1]) if record.exc_info else "")
+        time, level = datetime.fromtimestamp(record.created, UTC), record.levelname.lower()
+        said, facts = message(record), getattr(record, "facts", {})
+        error = trace(record.exc_info[1]) if record.exc_info else None
+        if self._as_json:
+            out = {"time": time.isoformat(timespec="milliseconds"), "level": level, "event": said}
+            more = {} if error is None else {"exception": error}
+            return _ENCODER.encode({**out, **facts, **more})
+        shown = " ".join(f"{name}={_plain(value)}" for name, value in facts.items())
+        line = f"{time:%H:%M:%S.%f}"[:-3] + f" {level:<7} {_plain(said)} {shown}"
+        return line.rstrip() + ("" if error is None else "\n" + error)
 
 
 def message(record: logging.LogRecord) -> str:
@@ -99,7 +92,7 @@ def log_to(format: str, level: str, stream: TextIO | None = None) -> Iterator[No
     The stream may be closed as soon as this ends: no logger refers to it any more.
     """
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if format == "json" else Plain())
+    handler.setFormatter(Lines(format == "json"))
     loggers = [
         logging.getLogger(name) for name in (NAME, "uvicorn", "uvicorn.error", *_DRIVERS[:2])
     ]

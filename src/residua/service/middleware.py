@@ -236,7 +236,7 @@ def problem_for(error: Exception, id: str) -> Problem:
     return problem
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
@@ -253,11 +253,7 @@ def request_id(given: bytes | None) -> str:
 
 def header(scope: Scope, name: bytes) -> bytes | None:
     """The first header of a name."""
-    for each, value in scope["headers"]:
-        if each == name:
-            found: bytes = value
-            return found
-    return None
+    return next((value for each, value in scope["headers"] if each == name), None)
 
 
 def _host(text: bytes) -> str | None:

@@ -14,8 +14,8 @@ import residua as rz
 from residua.filters.query import as_mechanism, describe
 from residua.ledger.domain.receipts import plain
 from residua.service.api import models
-from residua.service.api.responses import shaped
-from residua.service.middleware import encoded
+from residua.service.api.responses import encode_as
+from residua.service.middleware import encode_json
 from service.running import Service
 
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy", "prometheus_client")
@@ -39,23 +39,23 @@ def test_what_is_left_is_said_as_of_a_mechanism(sigma: float, mu: float, n: int)
 @pytest.mark.parametrize("value", [math.nan, math.inf, {"a": [-math.inf]}])
 def test_no_answer_has_what_json_has_not(value: Any) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
-        encoded(value)
+        encode_json(value)
 
 
 @given(st.text())
 def test_no_text_spoils_an_answer(text: str) -> None:
-    assert encoded({"a": text}).isascii() and json.loads(encoded(text)) == text
+    assert encode_json({"a": text}).isascii() and json.loads(encode_json(text)) == text
 
 
 @pytest.mark.parametrize("model", [*models.Answer.__subclasses__(), models.Reserved])
 def test_an_answer_of_another_shape_is_not_sent(model: type[models.Answer]) -> None:
     example = models.example(model)
-    assert json.loads(shaped(model, example)) == json.loads(json.dumps(example))
+    assert json.loads(encode_as(model, example)) == json.loads(json.dumps(example))
     if model is not models.Entry:
         with pytest.raises(ValueError):
-            shaped(model, {**example, "more": 1})
+            encode_as(model, {**example, "more": 1})
     with pytest.raises(ValueError):
-        shaped(model, {})
+        encode_as(model, {})
 
 
 def test_one_line_in_the_log_and_one_count(

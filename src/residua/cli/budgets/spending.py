@@ -72,7 +72,7 @@ def check(
         must_be_open(ledger.read_only)
     names = _names(budget, also)
     answer = ledger.check(names, descriptions.compose(query), assume_budget_relation=assume)
-    return _answered(answer, ledger, names, "binding")
+    return _result(answer, ledger, names, "binding")
 
 
 @command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
@@ -100,7 +100,7 @@ def spend(
     _warn_of_others(ledger, key)
     asked = descriptions.compose(query)
     receipt = ledger.spend(names, asked, key, assume_budget_relation=assume)
-    return _answered(receipt, ledger, names, *RECEIPT, replay_ok=replay_ok)
+    return _result(receipt, ledger, names, *RECEIPT, replay_ok=replay_ok)
 
 
 @command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
@@ -133,7 +133,7 @@ def reserve(
     used = "this key was already used: this is the hold that it made"
     # A refused reservation has no id.
     held = ("id", "expires") if hold.admitted else ()
-    return _answered(hold, ledger, names, "binding", *held, "key", replay_ok=replay_ok, used=used)
+    return _result(hold, ledger, names, "binding", *held, "key", replay_ok=replay_ok, used=used)
 
 
 @command(app, at=stores.open_store)
@@ -148,9 +148,7 @@ def commit(ledger: Any, hold: HoldId, key: Key = None, replay_ok: ReplayOk = Fal
     """
     receipt = ledger.commit(hold, key)
     used = "this hold was already committed: do not run the query again"
-    return _answered(
-        receipt, ledger, list(receipt.budgets), *RECEIPT, replay_ok=replay_ok, used=used
-    )
+    return _result(receipt, ledger, list(receipt.budgets), *RECEIPT, replay_ok=replay_ok, used=used)
 
 
 @command(app, at=stores.open_store)
@@ -176,7 +174,7 @@ def _names(budget: str, also: list[str] | None) -> str | list[str]:
     return [budget, *also] if also else budget
 
 
-def _answered(
+def _result(
     answer: Any,
     ledger: Any,
     named: str | list[str],

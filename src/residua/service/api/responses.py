@@ -24,7 +24,7 @@ from residua.mechanisms.codec import parsed_json
 from residua.service import problems
 from residua.service.api.models import LONGEST_KEY, LONGEST_NAME, ProblemDetails
 from residua.service.api.models import Request as TakenIn
-from residua.service.middleware import WITHOUT_TOKEN, encoded
+from residua.service.middleware import WITHOUT_TOKEN, encode_json
 from residua.service.problems import Problem, from_validation
 
 
@@ -55,10 +55,10 @@ class Json(Response):
     media_type = "application/json"
 
 
-def shaped(model: type[BaseModel], data: Any) -> bytes:
+def encode_as(model: type[BaseModel], data: Any) -> bytes:
     """An answer as its model describes it, encoded; raises where it is another."""
     model.model_validate(data)
-    return encoded(data)
+    return encode_json(data)
 
 
 _SAID = {
@@ -77,7 +77,7 @@ _SAID = {
 Documented = dict[int | str, dict[str, Any]]
 
 
-def documented(*statuses: int) -> Documented:
+def problem_responses(*statuses: int) -> Documented:
     """Problems of a route, for its description."""
     return {
         status: {
@@ -89,7 +89,7 @@ def documented(*statuses: int) -> Documented:
     }
 
 
-CONFLICT = documented(409)
+CONFLICT = problem_responses(409)
 
 
 def json_lines(description: str) -> Documented:
@@ -147,7 +147,7 @@ class StrictRoute(APIRoute):
         statuses = {422} if path in WITHOUT_TOKEN else {400, 401, 403, 422, 429, 503}
         statuses |= {404} if takes_body or "{" in path else set()
         statuses |= {408, 413, 415} if takes_body else set()
-        every = {**documented(*statuses), **(responses or {})}
+        every = {**problem_responses(*statuses), **(responses or {})}
         super().__init__(
             path,
             endpoint,

@@ -346,12 +346,12 @@ class Sessions(Generic[H]):
         return self.both[0 if call.repeatable else 1]
 
 
-def answered(response: httpx.Response) -> Answered:
+def answer_of(response: httpx.Response) -> Answered:
     """The result of an attempt."""
     told = response.headers.get("retry-after")
     return Answered(response.status_code, response.content, told)
 
 
-def failed(error: httpx.HTTPError) -> Failed:
+def failure_of(error: httpx.HTTPError) -> Failed:
     """The error of an attempt without an answer."""
     return Failed(error, arrived=not isinstance(error, NOT_SENT))

@@ -40,8 +40,8 @@ from residua.service.client.calls import (
     Retries,
     Sessions,
     address,
-    answered,
-    failed,
+    answer_of,
+    failure_of,
     headers,
     keyed,
     nothing,
@@ -375,9 +375,9 @@ class Client(_BudgetService[Reservation]):
 
     def _send(self, call: Call[Any]) -> Outcome:
         try:
-            return answered(self._sessions.of(call).request(**call.request(self.url)))
+            return answer_of(self._sessions.of(call).request(**call.request(self.url)))
         except httpx.HTTPError as error:
-            return failed(error)
+            return failure_of(error)
 
     def close(self) -> None:
         """Close the connections."""
@@ -420,9 +420,9 @@ class AsyncClient(_BudgetService["AsyncReservation"]):
 
     async def _send(self, call: Call[Any]) -> Outcome:
         try:
-            return answered(await self._sessions.of(call).request(**call.request(self.url)))
+            return answer_of(await self._sessions.of(call).request(**call.request(self.url)))
         except httpx.HTTPError as error:
-            return failed(error)
+            return failure_of(error)
 
     async def close(self) -> None:
         """Close the connections."""

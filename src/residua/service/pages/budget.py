@@ -18,8 +18,8 @@ from residua.ledger.operations.early_rulings import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
-from residua.service.api.responses import Json, shaped, validate
-from residua.service.api.routes.asking import asking, query_of, settle
+from residua.service.api.responses import Json, encode_as, validate
+from residua.service.api.routes.asking import ask_ledger, query_of, request_of
 from residua.service.api.routes.planning import curves_of, plan_of
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, context_of
@@ -35,8 +35,8 @@ from residua.service.pages.content import (
 )
 from residua.service.pages.html import (
     PageRoute,
+    accept_form,
     page,
-    submitted,
     to,
     visible,
     wants_part,
@@ -76,7 +76,7 @@ async def curves(request: Request, name: str) -> Response:
 
     def work(compute: Compute) -> bytes:
         budget = context.ledger.budget(name).detached()
-        return shaped(models.Curves, compute(curves_of, budget, 161))
+        return encode_as(models.Curves, compute(curves_of, budget, 161))
 
     return Json(await context.compute(request, seen.caller, work))
 
@@ -85,7 +85,7 @@ async def curves(request: Request, name: str) -> Response:
 async def what_if(request: Request, name: str) -> Response:
     """The answer that a query would get, how many more fit, and with how little noise."""
     context = context_of(request)
-    seen, given = await submitted(request, "plan", name)
+    seen, given = await accept_form(request, "plan", name)
     status, result = 200, {}
     try:
         result = await context.compute(
@@ -107,10 +107,12 @@ async def what_if(request: Request, name: str) -> Response:
 async def spend(request: Request, name: str) -> Response:
     """Spend, as an engine or an admin may; the answer is the record that it left."""
     context = context_of(request)
-    seen, given = await submitted(request, "spend", name)
+    seen, given = await accept_form(request, "spend", name)
     try:
         body = validate(models.Ask, {**_query_body(given), "key": given.get("key") or None})
-        receipt = await settle(request, context, seen.caller, asking("spend", name, body, body.key))
+        receipt = await ask_ledger(
+            request, context, seen.caller, request_of("spend", name, body, body.key)
+        )
     except (ResiduaError, Problem) as error:
         problem = visible(error)
         return await _shown(request, seen, name, given, {"problem": problem}, problem.status)

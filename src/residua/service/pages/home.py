@@ -10,10 +10,11 @@ from starlette.responses import Response
 
 from residua.ledger.api.ledger import Ledger
 from residua.service import problems
+from residua.service.api.routes.budgets import page_of
 from residua.service.auth import Caller, parse_token
 from residua.service.context import context_of
 from residua.service.pages.content import row
-from residua.service.pages.html import PageRoute, form, page, submitted, to
+from residua.service.pages.html import PageRoute, accept_form, form, page, to
 from residua.service.pages.session import (
     CODE,
     check_form,
@@ -44,16 +45,8 @@ async def home(request: Request) -> Response:
 
 def budgets(ledger: Ledger, caller: Caller, after: str) -> dict[str, Any]:
     """One page of budgets by name, after one."""
-    every = sorted(
-        (one for one in ledger.budgets() if caller.sees(one.name)), key=lambda one: one.name
-    )
-    rest = [one for one in every if one.name > after]
-    shown = rest[:AT_ONCE]
-    return {
-        "budgets": [row(one) for one in shown],
-        "count": len(every),
-        "following": shown[-1].name if len(rest) > AT_ONCE else None,
-    }
+    shown, following, count = page_of(ledger, caller, after, AT_ONCE)
+    return {"budgets": [row(one) for one in shown], "count": count, "following": following}
 
 
 @router.get("/login")
@@ -92,7 +85,7 @@ async def logout(request: Request) -> Response:
 @router.post("/verification")
 async def verify(request: Request) -> Response:
     """Begin to verify the ledger."""
-    _, given = await submitted(request, "audit")
+    _, given = await accept_form(request, "audit")
     context_of(request).verifier.start()
     return to(_local(given.get("next")))
 

@@ -85,7 +85,7 @@ async def form(request: Request) -> dict[str, str]:
     return dict(fields)
 
 
-async def submitted(
+async def accept_form(
     request: Request, permission: str, *budgets: str
 ) -> tuple[Visitor, dict[str, str]]:
     """The visitor who sends a form, and its fields; raises on foreign and forbidden forms."""

@@ -19,12 +19,12 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.receipts import Hold
 from residua.service.api import models
 from residua.service.api.responses import validate
-from residua.service.api.routes.asking import in_scope, settle
+from residua.service.api.routes.asking import ask_ledger, in_scope
 from residua.service.auth import Caller
 from residua.service.context import context_of
 from residua.service.pages.choices import FILTERS, description_of
 from residua.service.pages.content import query_words
-from residua.service.pages.html import PageRoute, page, submitted, to, visible
+from residua.service.pages.html import PageRoute, accept_form, page, to, visible
 from residua.service.pages.session import Visitor, visitor
 from residua.service.problems import Problem
 
@@ -43,7 +43,7 @@ async def ask_to_retire(request: Request, name: str) -> Response:
 async def retire(request: Request, name: str) -> Response:
     """Retire it; the answer is the record that this left."""
     context = context_of(request)
-    seen, given = await submitted(request, "manage", name)
+    seen, given = await accept_form(request, "manage", name)
 
     def work(reason: str) -> int:
         context.ledger.as_principal(seen.caller.principal).retire(name, reason)
@@ -69,12 +69,14 @@ async def ask_to_cancel(request: Request, id: str) -> Response:
 async def cancel(request: Request, id: str) -> Response:
     """Let it go; the answer is the record that this left."""
     context = context_of(request)
-    seen, given = await submitted(request, "spend")
+    seen, given = await accept_form(request, "spend")
     found = await context.run(waiting, context.ledger, seen.caller, id)
     try:
         await context.run(in_scope, context, seen.caller, id)
         body = validate(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
-        await settle(request, context, seen.caller, lambda ledger: ledger.cancel(id, body.reason))
+        await ask_ledger(
+            request, context, seen.caller, lambda ledger: ledger.cancel(id, body.reason)
+        )
     except (ResiduaError, Problem) as error:
         return await _cancellation(request, seen, id, visible(error))
     name = found.budgets[0]
@@ -162,7 +164,7 @@ async def ask(request: Request) -> Response:
 async def create(request: Request) -> Response:
     """Create it, or say what is wrong."""
     context = context_of(request)
-    seen, given = await submitted(request, "manage")
+    seen, given = await accept_form(request, "manage")
     try:
         body = validate(models.NewBudget, budget_fields(given))
         ledger = context.ledger.as_principal(seen.caller.principal)

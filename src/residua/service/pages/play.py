@@ -46,13 +46,13 @@ async def values_of(context: ServiceContext, request: Request) -> dict[str, Any]
     if moves not in context.played:
 
         def work(compute: Compute) -> dict[str, Any]:
-            return compute(worked_out, moves)
+            return compute(play_out, moves)
 
         context.played[moves] = await context.compute_slowly(request, VISITORS, work)
     return context.played[moves]
 
 
-def worked_out(moves: tuple[str, ...]) -> dict[str, Any]:
+def play_out(moves: tuple[str, ...]) -> dict[str, Any]:
     """The result of a plan against each filter. Pure, for a worker."""
     # Imported here: adversaries are not what most visitors come for.
     from residua.service.pages import playground as game

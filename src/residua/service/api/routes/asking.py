@@ -45,10 +45,10 @@ from residua.service.api.responses import (
     IdempotencyKey,
     Json,
     StrictRoute,
-    shaped,
+    encode_as,
 )
 from residua.service.auth import Caller
-from residua.service.context import ServiceContext, caller_of, context_of, permitted, within_limit
+from residua.service.context import ServiceContext, authorize, caller_of, context_of, within_limit
 from residua.service.problems import Problem
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=StrictRoute)
@@ -65,8 +65,8 @@ async def spend(
 
     An admitted receipt that is not `replayed` permits one run of the mechanism.
     """
-    permitted(request, "spend", name, *body.also)
-    ask = asking("spend", name, body, one_key(body.key, idempotency_key))
+    authorize(request, "spend", name, *body.also)
+    ask = request_of("spend", name, body, one_key(body.key, idempotency_key))
     return await _answer(request, "spend", ask, models.Receipted)
 
 
@@ -78,7 +78,7 @@ async def check(
 
     Of a ledger that is read-only a spend would get no answer, and a check gets the same problem.
     """
-    context, caller = permitted(request, "check", name, *body.also)
+    context, caller = authorize(request, "check", name, *body.also)
     one_key(body.key, idempotency_key)
 
     def work(compute: Compute) -> tuple[bool, bytes]:
@@ -90,7 +90,7 @@ async def check(
         )
         to_dict = values.decision_to_dict
         data = to_dict(found) if is_quick(found) else compute(to_dict, found)
-        return found.admitted, shaped(models.Decided, data)
+        return found.admitted, encode_as(models.Decided, data)
 
     admitted, content = await context.compute(request, caller, work)
     context.metrics.count_decision("check", admitted)
@@ -102,8 +102,8 @@ async def reserve(
     request: Request, name: BudgetName, body: models.Reserve, idempotency_key: IdempotencyKey = None
 ) -> Response:
     """Hold budget for a mechanism that has not started."""
-    permitted(request, "spend", name, *body.also)
-    ask = asking("reserve", name, body, one_key(body.key, idempotency_key), body.ttl)
+    authorize(request, "spend", name, *body.also)
+    ask = request_of("reserve", name, body, one_key(body.key, idempotency_key), body.ttl)
     return await _answer(request, "reserve", ask, models.Reserved)
 
 
@@ -120,7 +120,7 @@ async def commit(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Debit what is held; durable before the answer. Only then may the mechanism start."""
-    context, caller = permitted(request, "spend")
+    context, caller = authorize(request, "spend")
     key = one_key(body.key, idempotency_key)
 
     def ask(ledger: Ledger) -> Receipt:
@@ -139,24 +139,24 @@ async def commit(
 )
 async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) -> Response:
     """Let a hold go: its mechanism has not started and never will."""
-    context, caller = permitted(request, "spend")
+    context, caller = authorize(request, "spend")
 
     def ask(ledger: Ledger) -> None:
         in_scope(context, caller, id)
         ledger.cancel(id, body.reason)
 
-    await settle(request, context, caller, ask)
+    await ask_ledger(request, context, caller, ask)
     return Response(status_code=204)
 
 
 @router.get("/holds", summary="Reservations that wait", response_model=models.Holds)
 async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
-    context, caller = permitted(request, "read")
+    context, caller = authorize(request, "read")
 
     def work() -> bytes:
         seen = [one for one in context.ledger.holds() if caller.sees_hold(one.by, one.budgets)]
-        return shaped(models.Holds, {"items": values.plain_data(seen)})
+        return encode_as(models.Holds, {"items": values.plain_data(seen)})
 
     return Json(await context.run(work))
 
@@ -173,12 +173,12 @@ async def _answer(
     def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
         receipt = ask(ledger)
         quick = is_quick(receipt)
-        return receipt, shaped(model, values.decision_to_dict(receipt)) if quick else None
+        return receipt, encode_as(model, values.decision_to_dict(receipt)) if quick else None
 
-    receipt, content = await settle(request, context, caller, work)
+    receipt, content = await ask_ledger(request, context, caller, work)
     context.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
     if content is None:
-        content = shaped(model, await shown_slowly(request, context, caller, receipt))
+        content = encode_as(model, await show_slowly(request, context, caller, receipt))
     return Json(content)
 
 
@@ -197,7 +197,7 @@ def in_scope(context: ServiceContext, caller: Caller, id: str) -> None:
         raise Problem("forbidden", "the token's scope does not include a reservation of this id")
 
 
-def asking(
+def request_of(
     verb: str, name: str, body: models.Ask, key: str | None, *more: Any
 ) -> Callable[[Ledger], Any]:
     """A request to spend or to reserve, to be made of a ledger."""
@@ -229,7 +229,7 @@ def budget_names(name: str, body: models.Ask) -> str | list[str]:
 T = TypeVar("T")
 
 
-async def settle(
+async def ask_ledger(
     request: Request, context: ServiceContext, caller: Caller, ask: Callable[[Ledger], T]
 ) -> T:
     """A ledger's answer to a caller about a query or a reservation."""
@@ -237,7 +237,7 @@ async def settle(
     return await context.spend(request, caller, lambda compute: ask(ledger.with_compute(compute)))
 
 
-async def shown_slowly(
+async def show_slowly(
     request: Request,
     context: ServiceContext,
     caller: Caller,

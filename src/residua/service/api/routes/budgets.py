@@ -8,10 +8,13 @@ from fastapi import APIRouter, Query
 from starlette.requests import Request
 from starlette.responses import Response
 
+from residua.ledger.api.ledger import Ledger
+from residua.ledger.api.views import Budget
 from residua.ledger.operations.early_rulings import Compute
 from residua.service.api import models, values
-from residua.service.api.responses import CONFLICT, BudgetName, Json, StrictRoute, shaped
-from residua.service.context import caller_of, context_of, permitted
+from residua.service.api.responses import CONFLICT, BudgetName, Json, StrictRoute, encode_as
+from residua.service.auth import Caller
+from residua.service.context import authorize, caller_of, context_of
 
 router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 
@@ -25,7 +28,7 @@ router = APIRouter(prefix="/v1", tags=["budgets"], route_class=StrictRoute)
 )
 async def create(request: Request, body: models.NewBudget) -> Response:
     """Create a budget with a filter. What a budget promises is fixed from then on."""
-    context, caller = permitted(request, "manage")
+    context, caller = authorize(request, "manage")
 
     ledger = context.ledger.as_principal(caller.principal)
 
@@ -45,18 +48,26 @@ async def every(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
 ) -> Response:
     """The budgets in scope, by name, with what is left of each."""
-    context, caller = permitted(request, "read")
+    context, caller = authorize(request, "read")
 
     def work(compute: Compute) -> bytes:
-        every = (one for one in context.ledger.budgets() if caller.sees(one.name))
-        seen = sorted(every, key=lambda one: one.name)
-        rest = [one for one in seen if after is None or one.name > after]
-        page = rest[:limit]
-        following = page[-1].name if len(rest) > limit else None
+        page, following, _ = page_of(context.ledger, caller, after or "", limit)
         items = values.budgets_to_data(page, compute)
-        return shaped(models.Budgets, {"items": items, "next": following})
+        return encode_as(models.Budgets, {"items": items, "next": following})
 
     return Json(await context.compute(request, caller, work))
+
+
+def page_of(
+    ledger: Ledger, caller: Caller, after: str, limit: int
+) -> tuple[list[Budget], str | None, int]:
+    """Budgets in scope by name, after a name; after which the next ones are; how many there are."""
+    every = sorted(
+        (one for one in ledger.budgets() if caller.sees(one.name)), key=lambda one: one.name
+    )
+    rest = [one for one in every if one.name > after]
+    page = rest[:limit]
+    return page, page[-1].name if len(rest) > limit else None, len(every)
 
 
 @router.get("/budgets/{name}", summary="Show a budget", response_model=models.Budgeted)
@@ -74,7 +85,7 @@ async def show(request: Request, name: BudgetName) -> Response:
 )
 async def retire(request: Request, name: BudgetName, body: models.Retirement) -> Response:
     """Close a budget for good. Its history stays."""
-    context, caller = permitted(request, "manage", name)
+    context, caller = authorize(request, "manage", name)
 
     await context.run(
         lambda: context.ledger.as_principal(caller.principal).retire(name, body.reason)
@@ -90,7 +101,7 @@ async def retire(request: Request, name: BudgetName, body: models.Retirement) ->
 )
 async def refresh(request: Request, name: BudgetName) -> Response:
     """Begin the next window of a budget that has windows, if its time has come."""
-    context, caller = permitted(request, "manage", name)
+    context, caller = authorize(request, "manage", name)
 
     await context.run(lambda: context.ledger.as_principal(caller.principal).refresh(name))
     return Json(await _shown(request, name))
@@ -101,6 +112,6 @@ async def _shown(request: Request, name: str) -> bytes:
 
     def work(compute: Compute) -> bytes:
         (data,) = values.budgets_to_data([context.ledger.budget(name)], compute)
-        return shaped(models.Budgeted, data)
+        return encode_as(models.Budgeted, data)
 
     return await context.compute(request, caller_of(request), work)

@@ -11,8 +11,8 @@ from starlette.responses import Response, StreamingResponse
 
 from residua.records import FIELDS, Record, lines
 from residua.service.api import models, values
-from residua.service.api.responses import BudgetName, Json, StrictRoute, json_lines, shaped
-from residua.service.context import ServiceContext, permitted
+from residua.service.api.responses import BudgetName, Json, StrictRoute, encode_as, json_lines
+from residua.service.context import ServiceContext, authorize
 
 router = APIRouter(prefix="/v1", tags=["history"], route_class=StrictRoute)
 
@@ -43,7 +43,7 @@ async def history(
 
     With a filter a page may be short, even empty, and yet have a next one.
     """
-    context, _ = permitted(request, "read", name)
+    context, _ = authorize(request, "read", name)
 
     def wanted(record: Record) -> bool:
         return (
@@ -66,7 +66,7 @@ async def history(
                 following = record.seq
                 break
         items = [values.record_to_dict(one) for one in found]
-        return shaped(models.History, {"items": items, "next": following})
+        return encode_as(models.History, {"items": items, "next": following})
 
     return Json(await context.run(work))
 
@@ -79,7 +79,7 @@ async def history(
 )
 async def export(request: Request, name: BudgetName) -> Response:
     """The whole chain of a budget as JSON Lines, each record with its hash."""
-    context, _ = permitted(request, "read", name)
+    context, _ = authorize(request, "read", name)
     await context.run(context.ledger.budget, name)
     return StreamingResponse(lines(records(context, name, None)), media_type="application/jsonl")
 

@@ -26,8 +26,8 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.planning import count_more, least_noise
 from residua.pld.pld import Pld
 from residua.service.api import models
-from residua.service.api.responses import BudgetName, Json, StrictRoute, shaped
-from residua.service.context import permitted
+from residua.service.api.responses import BudgetName, Json, StrictRoute, encode_as
+from residua.service.context import authorize
 from residua.work_limit import OPERATIONS, limited
 
 router = APIRouter(prefix="/v1", tags=["planning"], route_class=StrictRoute)
@@ -50,11 +50,11 @@ async def curves(
 
     Deltas are rounded up and errors down: the curve of the true loss is on the private side.
     """
-    context, caller = permitted(request, "read", name)
+    context, caller = authorize(request, "read", name)
 
     def work(compute: Compute) -> bytes:
         budget = context.ledger.budget(name).detached()
-        return shaped(models.Curves, compute(curves_of, budget, points))
+        return encode_as(models.Curves, compute(curves_of, budget, points))
 
     return Json(await context.compute(request, caller, work))
 
@@ -65,12 +65,12 @@ async def plan(request: Request, name: BudgetName, body: models.Plan) -> Respons
 
     The budget's parents and open reservations may allow fewer: `check` asks them as well.
     """
-    context, caller = permitted(request, "plan", name)
+    context, caller = authorize(request, "plan", name)
 
     def work(compute: Compute) -> bytes:
         queries = [from_dict(one) for one in body.mechanisms]
         budget = context.ledger.budget(name).detached()
-        return shaped(models.Planned, compute(plan_of, budget, queries, body.n, body.most))
+        return encode_as(models.Planned, compute(plan_of, budget, queries, body.n, body.most))
 
     return Json(await context.compute(request, caller, work))
 

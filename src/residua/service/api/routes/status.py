@@ -14,10 +14,16 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from residua.ledger.operations.early_rulings import Compute
 from residua.service import metrics
 from residua.service.api import models, values
-from residua.service.api.responses import Json, StrictRoute, documented, json_lines, shaped
+from residua.service.api.responses import (
+    Json,
+    StrictRoute,
+    encode_as,
+    json_lines,
+    problem_responses,
+)
 from residua.service.auth import PERMISSIONS
-from residua.service.context import ServiceContext, caller_of, context_of, permitted
-from residua.service.middleware import encoded
+from residua.service.context import ServiceContext, authorize, caller_of, context_of
+from residua.service.middleware import encode_json
 from residua.service.pool import NICE, lost_problem
 from residua.service.problems import Problem
 from residua.version import __version__
@@ -29,11 +35,11 @@ router = APIRouter(tags=["status"], route_class=StrictRoute)
 @router.get("/v1/health", response_model=models.Health)
 async def health() -> Response:
     """The process answers. No token is needed."""
-    return Json(shaped(models.Health, {"status": "ok", "version": __version__}))
+    return Json(encode_as(models.Health, {"status": "ok", "version": __version__}))
 
 
 @router.get(
-    "/v1/ready", summary="Readiness", response_model=models.Health, responses=documented(503)
+    "/v1/ready", summary="Readiness", response_model=models.Health, responses=problem_responses(503)
 )
 async def ready(request: Request) -> Response:
     """The store answers and can be written to. No token is needed, and nothing else is said."""
@@ -43,7 +49,7 @@ async def ready(request: Request) -> Response:
     context.metrics.read_only.set(context.ledger.read_only is not None)
     if context.ledger.read_only:
         raise Problem("read-only-ledger", "the ledger is read-only")
-    return Json(shaped(models.Health, {"status": "ready", "version": __version__}))
+    return Json(encode_as(models.Health, {"status": "ready", "version": __version__}))
 
 
 @router.get("/v1/me", summary="Who am I", response_model=models.Me)
@@ -58,18 +64,18 @@ async def me(request: Request) -> Response:
         "token": caller.token,
         "permissions": sorted(name for name in PERMISSIONS if caller.may(name)),
     }
-    return Json(shaped(models.Me, said))
+    return Json(encode_as(models.Me, said))
 
 
 @router.get("/v1/status", response_model=dict[str, Any])
 async def status(request: Request) -> Response:
     """Budgets, open reservations, data labels, and what the set-up promises."""
-    context, caller = permitted(request, "audit")
+    context, caller = authorize(request, "audit")
 
     def work(compute: Compute) -> bytes:
         found = context.ledger.with_compute(compute).status()
         shown = replace(found, budgets=tuple(one.detached() for one in found.budgets))
-        return encoded(compute(values.plain_data, shown))
+        return encode_json(compute(values.plain_data, shown))
 
     return Json(await context.compute(request, caller, work))
 
@@ -77,11 +83,11 @@ async def status(request: Request) -> Response:
 @router.get("/v1/verification", summary="Verification state", response_model=models.Verification)
 async def verification(request: Request) -> Response:
     """The last verification by this process; its text only for callers who may audit."""
-    context, caller = permitted(request, "read")
+    context, caller = authorize(request, "read")
     found = context.verifier.said()
     # The words name budgets, which may be out of the caller's scope.
     found = found if caller.may("audit") else {**found, "said": None}
-    return Json(shaped(models.Verification, found))
+    return Json(encode_as(models.Verification, found))
 
 
 @router.post(
@@ -89,9 +95,9 @@ async def verification(request: Request) -> Response:
 )
 async def verify(request: Request) -> Response:
     """Begin to verify the whole ledger in the background; ask `GET` for what it found."""
-    context, _ = permitted(request, "audit")
+    context, _ = authorize(request, "audit")
     context.verifier.start()
-    return Json(shaped(models.Verification, context.verifier.said()), status_code=202)
+    return Json(encode_as(models.Verification, context.verifier.said()), status_code=202)
 
 
 @router.get(
@@ -102,8 +108,8 @@ async def verify(request: Request) -> Response:
 )
 async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
-    context, caller = permitted(request, "audit")
-    file = await context.working.run_for(caller.principal, exported, context)
+    context, caller = authorize(request, "audit")
+    file = await context.working.run_for(caller.principal, export_to_file, context)
     return StreamingResponse(
         iter(lambda: file.read(1 << 16), b""),
         media_type="application/jsonl",
@@ -111,7 +117,7 @@ async def export(request: Request) -> Response:
     )
 
 
-def exported(context: ServiceContext) -> BinaryIO:
+def export_to_file(context: ServiceContext) -> BinaryIO:
     """The export in a file that has no name any more; it may be larger than memory.
 
     A separate process encodes it, so that other requests do not wait.
@@ -130,7 +136,7 @@ def exported(context: ServiceContext) -> BinaryIO:
 @router.get("/metrics", summary="Metrics", response_class=PlainTextResponse)
 async def prometheus(request: Request) -> Response:
     """Counts and durations, as Prometheus reads them."""
-    context, _ = permitted(request, "audit")
+    context, _ = authorize(request, "audit")
     context.metrics.read_only.set(context.ledger.read_only is not None)
     context.metrics.workers.set(len(context.pool.processes))
     return Response(context.metrics.text(), media_type=metrics.CONTENT_TYPE_LATEST)
