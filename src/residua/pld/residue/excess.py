@@ -39,7 +39,6 @@ _ORDER = 12
 _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
-_FEW_PANELS = 8
 _UNRESOLVED = 64.0
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
@@ -227,19 +226,12 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     """`ln B(l)` of `G_√c`; `m2` and `c` may be off by `2u` relative."""
     end = math.log1p(c / m2)
     half = 0.5 * l * l * m2
-    # The slope of the exponent falls: it is steepest at either end, for the largest or least l.
-    most, least = float(half.max(initial=0.0)), float(half.min(initial=0.0))
-    first, last = 0.5 - 0.125 * m2, 0.5 - 0.125 * (m2 + c)
-    slopes = (first + most, last + least * math.exp(-end))
-    count = math.ceil(end * max(1.0, 0.25 * max(abs(slope) for slope in slopes)))
-    if count <= _FEW_PANELS:
-        return _whole_gaussian(m2, c, l, half, count)
     # The exponent is concave in w; its slope vanishes at e^w = 2 (1 + √(1 + l²m⁴)) / m².
     crest = np.log((2.0 / m2) * (1.0 + np.sqrt(1.0 + (l * m2) ** 2)))
     peak = np.minimum(np.maximum(crest, 0.0), end)
     rising, falling = half * np.exp(-peak), 0.125 * m2 * np.exp(peak)
     slope = np.abs(0.5 - falling + rising)
-    bend = falling + rising
+    bend = np.maximum(falling + rising, 1e-290)
     reach = np.sqrt(2.0 * math.e * _DROP / bend)
     reach = np.where(reach <= 1.0, reach, np.inf)
     sloped = (crest < 0.0) | (crest > end)
@@ -247,7 +239,7 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     low, high = np.maximum(peak - reach, 0.0), np.minimum(peak + reach, end)
     steep = np.maximum(np.where(sloped, slope, 0.0), np.sqrt(bend))
     needed = (high - low) * np.maximum(1.0, 0.25 * steep)
-    count = max(1, math.ceil(needed.max()))
+    count = math.ceil(needed.max(initial=1.0))
     x, w = panels(count)
     work(15.0 * l.size * x.size, 64.0 * l.size * x.size)
     width = high - low
@@ -261,37 +253,9 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     share = integrand * gone
     first = share.sum(axis=1) / total
     second = (share * gone).sum(axis=1) / total - first * first
-    return _gaussian_result(m2, c, l, half, end, np.log(value) + top, first, second)
-
-
-def _whole_gaussian(m2: float, c: float, l: Floats, half: Floats, count: int) -> Transform:
-    """The same with one window for all: at most 4 of slope to a panel."""
-    end = math.log1p(c / m2)
-    x, w = panels(count)
-    work(6.0 * l.size * x.size, 24.0 * l.size * x.size)
-    at = end * x
-    gone = -np.expm1(-at)
-    exponent = half[:, None] * gone
-    exponent += 0.5 * at - 0.125 * m2 * np.expm1(at)
-    top = exponent.max(axis=1)
-    exponent -= top[:, None]
-    np.exp(exponent, out=exponent)
-    share = w * gone
-    sums = exponent @ np.stack([w, share, share * gone], axis=1)
-    total = sums[:, 0]
-    first = sums[:, 1] / total
-    second = sums[:, 2] / total - first * first
-    log = np.log(0.5 * m2 * end * total) + top
-    return _gaussian_result(m2, c, l, half, end, log, first, second)
-
-
-def _gaussian_result(
-    m2: float, c: float, l: Floats, half: Floats, end: float, log: Floats, *moments: Floats
-) -> Transform:
-    first, second = moments
     mean = l * m2 * first
     spread = m2 * first + (l * m2) ** 2 * second
     size = half * -math.expm1(-end) + 0.125 * c + 1.0
     # `end` has a relative error of a few u, and the integral changes by at most that share.
     wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
-    return Transform(log, 1.01 * wrong, mean, spread)
+    return Transform(np.log(value) + top, 1.01 * wrong, mean, spread)
