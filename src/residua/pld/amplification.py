@@ -42,12 +42,12 @@ from residua.pld.arithmetic.exact import (
     rounded_region,
 )
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
-from residua.pld.constructors import from_exact, identity
+from residua.pld.constructors import LEAST_RATE, from_exact, identity
 from residua.pld.discretise.finite import Profile, above, exact_atoms, finite
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.families.sampling import Curve, inner_argument, sampled, sampled_reversed
 from residua.pld.lattice import infimum
-from residua.pld.pld import Pld
+from residua.pld.pld import ACCURACY, Pld
 from residua.work_limit import work
 
 Vertices = list[tuple[Fraction, Fraction]]
@@ -83,11 +83,7 @@ def _at(vertices: Vertices, starts: list[Fraction], q: Fraction) -> Fraction:
 
 
 _FEW_ATOMS = 1 << 12
-_LEAST_RATE = 1e-100
-"""The curve increases in the rate: a smaller one is rounded up to it, or down to 0."""
 _COARSEST = 1e-2
-_WIDTH = 1e-3
-"""Asked of an inner curve that has no closed form; the enclosure is what counts."""
 
 
 def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side) -> Pld:
@@ -162,8 +158,9 @@ def poisson_replaced(
 
 
 def _carried(rate: float, side: Side) -> float:
-    if 0.0 < rate < _LEAST_RATE:
-        return _LEAST_RATE if side == "above" else 0.0
+    """The curve increases in the rate: a tiny one is rounded up, or down to 0."""
+    if 0.0 < rate < LEAST_RATE:
+        return LEAST_RATE if side == "above" else 0.0
     return rate
 
 
@@ -237,7 +234,7 @@ def _part(rate: float, mass: Interval) -> float:
 
 def _curve(pld: Pld) -> Curve:
     def curve(t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
-        found = pld._evaluator.at_log_x(t, dt, _WIDTH)
+        found = pld._evaluator.at_log_x(t, dt, ACCURACY)
         return np.asarray(found.lo), np.asarray(found.hi)
 
     return curve

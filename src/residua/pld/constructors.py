@@ -26,7 +26,7 @@ from residua.pld.arithmetic.exact import (
     tilted,
     upper_hull,
 )
-from residua.pld.families.atoms import SHOWN_ATOMS, Atoms, atoms_from_exact, atoms_from_floats
+from residua.pld.families.atoms import SHOWN, Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
@@ -47,7 +47,8 @@ _WORKED_OUT = 64
 _MU_RANGE = (1e-100, 1e100)
 _MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
-_LEAST_WEIGHT = 1e-100
+LEAST_RATE = 1e-100
+"""Of sampling: a smaller one is rejected, or rounded."""
 
 
 def identity() -> Pld:
@@ -163,7 +164,7 @@ def subsampled_gaussian(
     if rate == 1.0:
         distance = 2.0 * sensitivity if direction == "replace" else sensitivity
         return gaussian(sigma=sigma, sensitivity=distance)
-    checks.require(rate >= _LEAST_WEIGHT, "sampling_rate", "0 or at least 1e-100", rate)
+    checks.require(rate >= LEAST_RATE, "sampling_rate", "0 or at least 1e-100", rate)
     _require_mixture(sensitivity, sigma)
     return _single(subsampled(sigma, sensitivity, rate, direction))
 
@@ -382,7 +383,7 @@ def _written_as(pld: Pld, name: str, *arguments: Floats | float) -> Pld:
     for factor in pld.terms:
         if isinstance(factor, Atoms) and factor.atom_count:
             shown = [v if isinstance(v, float) else v.tolist() for v in arguments]
-            if all(isinstance(v, float) or len(v) <= SHOWN_ATOMS for v in shown):
+            if all(isinstance(v, float) or len(v) <= SHOWN for v in shown):
                 factor.__dict__["written"] = f"{name}({', '.join(map(repr, shown))})"
     return pld
 

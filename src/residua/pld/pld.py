@@ -23,7 +23,7 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats, Interval, Number, float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.pld.families.atoms import Atoms
+from residua.pld.families.atoms import SHOWN, Atoms
 from residua.pld.families.factors import Factor, canonical_key, survival
 from residua.pld.families.gaussian import Gaussian
 from residua.work_limit import remembered_property
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 ACCURACY = 1e-3
 """Width in `eps` that an enclosure may have unless another is asked for."""
-_SHOWN_TERMS = 12
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
 _MOST_BITS = 20_000
@@ -106,7 +105,7 @@ class Pld:
         parts += [(repr(factor), n) for factor, n in self.terms.items()]
         if not parts:
             return "identity()"
-        if len(parts) > _SHOWN_TERMS:
+        if len(parts) > SHOWN:
             count = sum(n for _, n in parts)
             return f"<Pld: {count} queries of {len(parts)} kinds>"
         return " + ".join(text if n == 1 else f"{n} * {text}" for text, n in parts)

@@ -37,7 +37,7 @@ from residua.work_limit import work
 Side = Literal["above", "below"]
 
 _DIGITS = 160
-_CLAIMED = Fraction(1, 10**140)
+_CLAIMED = Fraction(1, 10 ** (_DIGITS - 20))
 _TILT_DIGITS = 60
 """Many more than a float has: a tie within rounding does not occur."""
 

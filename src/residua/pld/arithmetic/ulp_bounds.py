@@ -41,6 +41,9 @@ SQRT_HALF_PI = math.sqrt(math.pi / 2.0)
 SQRT_HALF = math.sqrt(0.5)
 SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
 
+EXP_RANGE = 690.0
+"""Exponentials up to this size, their inverses and a few thousand times either are floats."""
+
 TINY = 2.0**-1022
 """The smallest normal float: added to upper ends wherever a product may underflow."""
 

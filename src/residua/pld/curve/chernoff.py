@@ -100,7 +100,7 @@ LogMoment = Callable[[Floats], tuple[Floats, Floats]]
 LOWEST = -0.45
 """Lines are kept right of -1/2, where the closed form of Laplace moments is 0/0."""
 _STRIP = -1.0 / (1.0 + np.exp(np.linspace(-3.0, 14.0, 52)))
-_SHARES = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
+SHARES = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
 _STEPS = np.array([1.0, 2.0, 4.0, 8.0, 12.0])
 
 
@@ -125,7 +125,7 @@ def complement_tilt(log_moment: LogMoment, t: float) -> tuple[float, float]:
 
 def complement_points(lam: float, spread: float) -> Floats:
     """Where to keep moments against the aliases of a line in the strip."""
-    left = np.concatenate([lam - (lam + 1.0) * _SHARES, lam - _STEPS / spread])
-    right = np.concatenate([lam * (1.0 - _SHARES), lam + _STEPS / spread])
+    left = np.concatenate([lam - (lam + 1.0) * SHARES, lam - _STEPS / spread])
+    right = np.concatenate([lam * (1.0 - SHARES), lam + _STEPS / spread])
     inside = np.concatenate([left, right])
     return np.concatenate([inside[(inside > -1.0) & (inside < 0.0)], [-1.0, 0.0]])

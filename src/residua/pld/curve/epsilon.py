@@ -33,9 +33,11 @@ _SHARE = 0.5
 _LOCATED = 0.01
 """Of the width of the answer: how finely its ends are located."""
 _LESS = 0.85
+"""Where to make a contour instead, relative to where one said nothing."""
 _OFF = 0.02
 """How far off the first guess may well be, relative to itself."""
 _STEPS = 100
+"""Samples for one end of the answer, at most."""
 
 Read = Callable[[float], tuple[float, float]]
 Point = tuple[float, float]
@@ -100,7 +102,7 @@ def search(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
         done = high - low <= 2.0 * (relative * (1.0 + high) + absolute)
         if evaluator._is_smooth:
             lo, hi = read(high)
-            done = done or hi - lo <= _RELATIVE * hi
+            done = done or (high < far and hi - lo <= _RELATIVE * hi)
         else:
             done = done or high - low <= _SHARE * accuracy
         aims = [at for at in aims if at < beyond and not _is_close(at, tried)]

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, EXPM1_ULPS, U
 from residua.pld.constructors import from_hockey_stick, from_tradeoff
 from residua.pld.curve import chernoff
 from residua.pld.support.support_ends import gaussian_tradeoff
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 _FIRST = 33
 _FAR = 600.0
-_FARTHEST = 690.0
-"""Beyond this, exponentials leave the floats; rows that are cut there are not looked at again."""
 _EVEN = np.array([-0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25])
 _NEAR = np.array([-1 / 16, -1 / 128, 1 / 128, 1 / 16])
 _APART = 2.0**-10
@@ -185,9 +183,9 @@ def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
     room = right - left
     if alpha.size >= _MANY:
         ends = np.array([np.min(left - 0.1 * room), np.max(right + 0.1 * room)])
-        return _shared(pld, alpha, *np.clip(ends, -_FARTHEST, _FARTHEST))
+        return _shared(pld, alpha, *np.clip(ends, -EXP_RANGE, EXP_RANGE))
     t = left[:, None] + room[:, None] * np.linspace(-0.1, 1.1, _FIRST)
-    return Samples(np.clip(t, -_FARTHEST, _FARTHEST), _every_second(t))
+    return Samples(np.clip(t, -EXP_RANGE, EXP_RANGE), _every_second(t))
 
 
 def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
@@ -360,7 +358,7 @@ def _closer(t: Floats, lo: Floats, meet: Floats, error: Floats) -> tuple[Floats,
     # Never two at one place.
     shift = _APART * wide[:, None] * np.arange(found.shape[1])
     found = np.maximum.accumulate(found - shift, axis=1) + shift
-    return np.clip(found, -_FARTHEST, _FARTHEST), even
+    return np.clip(found, -EXP_RANGE, EXP_RANGE), even
 
 
 Points = tuple[Floats, Floats]

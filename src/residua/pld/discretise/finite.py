@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import reduce
+from functools import partial, reduce
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -43,7 +43,7 @@ from residua.pld.arithmetic.exact import (
     from_rational_vertices,
     rounded_region,
 )
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_exact
 from residua.pld.families.atoms import Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.pld import Pld
@@ -174,19 +174,12 @@ def _samples(pld: Pld, accuracy: float) -> tuple[Floats, Floats, Floats, list[Fr
     last list holds `x`, within rounding of `e^t`; the enclosures allow for that.
     """
     width = min(1e-3, accuracy)
-    dt = (EXP_ULPS + 2.0) * U
-
-    def curve(t: Floats) -> tuple[Floats, Floats]:
-        lo, hi = np.empty(t.size), np.empty(t.size)
-        for side, who in ((t >= 0.0, pld), (t < 0.0, pld.reverse())):
-            if side.any():
-                lo[side], hi[side] = who._evaluator.right(np.abs(t[side]), dt, width)
-        return lo, hi
+    right, left = (partial(one._evaluator.right, accuracy=width) for one in (pld, pld.reverse()))
 
     def enough(gap: Floats, noise: Floats, _s: Floats, _high: Floats) -> NDArray[np.bool_]:
         return (gap <= accuracy) | (gap <= 4.0 * noise)
 
-    return refined(curve, _starting_points(pld), enough)
+    return refined(Profile(right, left).at, _starting_points(pld), enough)
 
 
 def refined(
@@ -236,7 +229,7 @@ def _starting_points(pld: Pld) -> Floats:
     ends = []
     for side in (pld.reverse(), pld):
         far = _beyond(side) if np.isfinite(side._evaluator._top) else side._evaluator.reach(_DEPTH)
-        ends.append(min(far, 690.0))
+        ends.append(min(far, EXP_RANGE))
     return np.unique(
         np.concatenate([np.linspace(-ends[0], 0.0, 129), np.linspace(0.0, ends[1], 129)])
     )
@@ -342,7 +335,6 @@ Curve = Callable[[Floats, float], tuple[Floats, Floats]]
 _DEEP = 1e-12
 """Below this height the accuracy asked for relaxes with the depth."""
 _NOTHING = 1e-40
-_WIDEST = 690.0
 _NET = 65
 
 
@@ -355,6 +347,14 @@ class Profile:
     at_infinity: tuple[float, float] = (0.0, 0.0)
     """Lower bounds on `P`'s mass at `+inf` and on `Q`'s at `-inf`."""
 
+    def at(self, t: Floats) -> tuple[Floats, Floats]:
+        """Enclosure near `e^t`, as floats have it: of the reversed curve where `t < 0`."""
+        lo, hi = np.empty(t.size), np.empty(t.size)
+        for half, one in ((t >= 0.0, self.right), (t < 0.0, self.left)):
+            if half.any():
+                lo[half], hi[half] = one(np.abs(t[half]), (EXP_ULPS + 2.0) * U)
+        return np.clip(lo, 0.0, 1.0), np.clip(hi, 0.0, 1.0)
+
     def mirrored(self) -> Profile:
         """The profile of the reversal."""
         return Profile(self.left, self.right, self.at_infinity[::-1])
@@ -362,14 +362,6 @@ class Profile:
 
 def finite(profile: Profile, accuracy: float, side: Side) -> Pld:
     """A finite PLD above (dominating) or below the profile, within `accuracy` in `eps`."""
-    dt = (EXP_ULPS + 2.0) * U
-
-    def curve(t: Floats) -> tuple[Floats, Floats]:
-        lo, hi = np.empty(t.size), np.empty(t.size)
-        for half, one in ((t >= 0.0, profile.right), (t < 0.0, profile.left)):
-            if half.any():
-                lo[half], hi[half] = one(np.abs(t[half]), dt)
-        return np.clip(lo, 0.0, 1.0), np.clip(hi, 0.0, 1.0)
 
     def enough(gap: Floats, noise: Floats, s: Floats, high: Floats) -> NDArray[np.bool_]:
         fall = np.maximum(high[:-1] - high[1:], 0.0) / np.diff(s)
@@ -380,7 +372,7 @@ def finite(profile: Profile, accuracy: float, side: Side) -> Pld:
     ends = [_end(profile.left), _end(profile.right)]
     net = [np.linspace(0.0, end, _NET) for end in ends]
     start = np.unique(np.concatenate([-net[0], net[1]]))
-    t, lo, hi, x = refined(curve, start, enough)
+    t, lo, hi, x = refined(profile.at, start, enough)
     if side == "above":
         return from_exact(region_above(x, heights_at(t, x, hi), False, None))
     floor, missing = (Fraction(v) for v in profile.at_infinity)
@@ -389,8 +381,8 @@ def finite(profile: Profile, accuracy: float, side: Side) -> Pld:
 
 def _end(curve: Curve) -> float:
     """Where the curve has come down to its last value, give or take nothing."""
-    last = float(curve(np.array([_WIDEST]), 0.0)[1][0])
-    low, high = 0.0, _WIDEST
+    last = float(curve(np.array([EXP_RANGE]), 0.0)[1][0])
+    low, high = 0.0, EXP_RANGE
     for _ in range(60):
         middle = 0.5 * (low + high)
         height = float(curve(np.array([middle]), 0.0)[1][0])
@@ -398,4 +390,4 @@ def _end(curve: Curve) -> float:
         low, high = (low, middle) if done else (middle, high)
         if high - low <= 1e-9 * high:
             break
-    return min(high * (1.0 + 1e-9) + 1e-12, _WIDEST)
+    return min(high * (1.0 + 1e-9) + 1e-12, EXP_RANGE)

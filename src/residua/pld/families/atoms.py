@@ -31,8 +31,9 @@ from residua.work_limit import prepaid, work
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
-SHOWN_ATOMS = 12
-_DIRECT = 1 << 20
+SHOWN = 12
+"""Atoms, or kinds of query, up to which a `repr` can be evaluated."""
+PAIRS = 1 << 20
 """At most this many (argument, atom) pairs are summed directly."""
 
 
@@ -124,7 +125,7 @@ class Atoms:
         """Enclosure of the finite part `E[(1 - e^{t-Z})_+; Z < inf]`, `t` known up to `±dt`."""
         if self.p.size == 0:
             return np.zeros_like(t), np.zeros_like(t)
-        if t.size * self.p.size <= _DIRECT or np.max(t) > 600.0:
+        if t.size * self.p.size <= PAIRS or np.max(t) > 600.0:
             work(6.0 * t.size * self.p.size, 40.0 * t.size * self.p.size)
             wobble = self.loss_error + np.asarray(dt)
             gap = t[..., None] - self.z
@@ -219,7 +220,7 @@ class Atoms:
         at_infinity = float(self.mass_at_infinity)
         if self.p.size == 1 and self.exact.kink(0) == 1 and self.mass_at_infinity == at_infinity:
             return f"approximate_dp(0.0, {at_infinity!r})"
-        if self.p.size > SHOWN_ATOMS:
+        if self.p.size > SHOWN:
             return (
                 f"<finite PLD: {self.p.size} atoms, losses {self.z[0]:.6g} to {self.z[-1]:.6g}, "
                 f"mass at infinity {at_infinity:.6g}>"

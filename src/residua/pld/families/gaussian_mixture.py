@@ -42,7 +42,6 @@ Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
 
 _CLIP = 700.0
-_NOTHING = Fraction(0)
 _LIGHT = 1e-24
 """Quadrature points lighter than this are dropped (and charged)."""
 
@@ -74,11 +73,11 @@ class GaussianMixture:
 
     @property
     def mass_at_infinity(self) -> Fraction:
-        return _NOTHING
+        return Fraction(0)
 
     @property
     def mass_at_minus_infinity(self) -> Fraction:
-        return _NOTHING
+        return Fraction(0)
 
     @property
     def atom_count(self) -> None:

@@ -27,6 +27,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import (
+    EXP_RANGE,
     EXP_ULPS,
     EXPM1_ULPS,
     LOG1P_ULPS,
@@ -44,7 +45,6 @@ _WINDOW = 9.5
 _STRIP_DEPTH = 42.0
 """The trapezoid rule is wrong by at most about `e^-42`, relative."""
 _STRIPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
-_CLIP = 690.0
 _MOST_POINTS = 1 << 19
 _SIZES = (0.0, 60.0, 400.0, 2000.0)
 """Moments are worked out together for `(|s|+1) D` between these; beyond, by bounds."""
@@ -111,12 +111,12 @@ class Side:
             d = (a - a0) * x - 0.5 * (a - a0) * (a + a0)
             reach = 5.0 * (abs(a) + abs(a0))
             wrong = (U * reach) * (far + (abs(a) + abs(a0)))
-            part = w * np.expm1(np.minimum(d, _CLIP))
+            part = w * np.expm1(np.minimum(d, EXP_RANGE))
             total = total + part
             size = size + np.abs(part)
             moved = moved + (part + w) * wrong
             gaps.append((d, w, wrong))
-        beyond = np.any([d > _CLIP for d, _, _ in gaps], axis=0)
+        beyond = np.any([d > EXP_RANGE for d, _, _ in gaps], axis=0)
         plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
@@ -363,7 +363,7 @@ def _moved_lines(pair: Pair, lam: float) -> tuple[Lifted, ...]:
         outside += lam * math.log(wide_q)
         h = h + _log_sinhc(0.5 * g * slope)
         turn = np.maximum(arg_a[:-2:2] - arg_b[2::2], 0.0) * (1.0 - 1e-9)
-        masses = g * np.exp(np.minimum(h, _CLIP))
+        masses = g * np.exp(np.minimum(h, EXP_RANGE))
         slack = log_m_error + 1e-9 * (1.0 + lam)
         found.append(Lifted(turn, masses, outside, slack))
     return tuple(found)

@@ -46,50 +46,45 @@ from numpy.typing import NDArray
 from residua.bounds import Floats, float_down
 from residua.pld.arithmetic import convexity_bounds
 from residua.pld.arithmetic.exact import ExactAtoms
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.order.factor_lemmas import dominated_by_structure, without_common, without_matched
 from residua.pld.order.tails import tail_escapes, tail_start
 from residua.pld.pld import Pld, query
 
 _LIMIT = 1 << 9
-_DIGITS = (50, 120)
+_DIGITS = 120
 
 
 def dominated_precisely(low: Pld, high: Pld) -> Domination:
-    """Repeat the kink check in decimals, with more digits if need be."""
+    """Repeat the kink check in decimals."""
     for pld in (low, high):
-        if pld.gaussian is not None or any(f.atom_count is None for f in pld.terms):
-            return Domination(Verdict.UNDECIDED)
-        if size(pld.terms.items()) > _LIMIT:  # type: ignore[arg-type]
-            return Domination(Verdict.UNDECIDED)
+        if not pld.is_finite or size(pld.terms.items()) > _LIMIT:  # type: ignore[arg-type]
+            return _UNDECIDED
     kept_low, kept_high = survival(low.terms), survival(high.terms)
     if kept_low is None or kept_high is None:
-        return Domination(Verdict.UNDECIDED)
+        return _UNDECIDED
     tops = (ends_within(low, high), ends_within(low.reverse(), high.reverse()))
-    for digits in _DIGITS:
-        with localcontext(Context(prec=digits)):
-            a, b = _written_out(low), _written_out(high)
-            open_ends = False
-            a_inf, b_inf = _decimal(1 - kept_low), _decimal(1 - kept_high)
-            tiny = Decimal(10) ** (20 - digits)
-            work(100.0 * len(b) * (len(a) + len(b)))
-            order = sorted(range(len(b)), key=lambda i: b[i][0] / b[i][1])
-            for rank, j in enumerate(order):
-                x = b[j][0] / b[j][1]
-                top = sum((p for p, q in a if p > x * q), a_inf)
-                above = sum((q for p, q in a if p > x * q), Decimal(0))
-                top_b = sum((b[i][0] for i in order[rank + 1 :]), b_inf)
-                above_b = sum((b[i][1] for i in order[rank + 1 :]), Decimal(0))
-                gap = (top - top_b) - x * (above - above_b)
-                doubt = tiny * (top + top_b + x * (above + above_b) + x)
-                if gap > doubt:
-                    return Domination(Verdict.NO, Witness(float(x), max(0.0, float(gap - doubt))))
-                tied = (rank == len(order) - 1 and tops[0]) or (rank == 0 and tops[1])
-                if gap > -doubt and not tied:
-                    open_ends = True
-            if not open_ends:
-                return Domination(Verdict.YES)
-    return Domination(Verdict.UNDECIDED)
+    with localcontext(Context(prec=_DIGITS)):
+        a, b = _written_out(low), _written_out(high)
+        open_ends = False
+        a_inf, b_inf = _decimal(1 - kept_low), _decimal(1 - kept_high)
+        tiny = Decimal(10) ** (20 - _DIGITS)
+        work(100.0 * len(b) * (len(a) + len(b)))
+        order = sorted(range(len(b)), key=lambda i: b[i][0] / b[i][1])
+        for rank, j in enumerate(order):
+            x = b[j][0] / b[j][1]
+            top = sum((p for p, q in a if p > x * q), a_inf)
+            above = sum((q for p, q in a if p > x * q), Decimal(0))
+            top_b = sum((b[i][0] for i in order[rank + 1 :]), b_inf)
+            above_b = sum((b[i][1] for i in order[rank + 1 :]), Decimal(0))
+            gap = (top - top_b) - x * (above - above_b)
+            doubt = tiny * (top + top_b + x * (above + above_b) + x)
+            if gap > doubt:
+                return Domination(Verdict.NO, Witness(float(x), max(0.0, float(gap - doubt))))
+            tied = (rank == len(order) - 1 and tops[0]) or (rank == 0 and tops[1])
+            if gap > -doubt and not tied:
+                open_ends = True
+    return _UNDECIDED if open_ends else _YES
 
 
 def _decimal(value: Fraction) -> Decimal:
@@ -132,8 +127,6 @@ _CELLS = 1 << 16
 _ROUNDS = 40
 _WIDEST = 64.0
 """Cells are not wider than this in `t`, so that `e^t` stays within the floats."""
-_LARGEST_LOSS = 690.0
-"""Beyond this `e^z` is close to overflow and rationals decide."""
 _ACCURACIES = (1e-3, 1e-5)
 """Widths in `eps` asked of contour sums, in turn, while the answer is open."""
 _ACCURACY = _ACCURACIES[-1]
@@ -242,7 +235,7 @@ def dominated_exactly(low: Pld, high: Pld) -> Domination:
         return _YES
     if a.p.size == 0:
         return _refuted(low, high, np.array([float(b.z[-1]), float(b.z[-1]) + 1.0]))
-    if max(np.max(np.abs(a.z)), np.max(np.abs(b.z))) > _LARGEST_LOSS:
+    if max(np.max(np.abs(a.z)), np.max(np.abs(b.z))) > EXP_RANGE:
         exact = _largest_exact_gap(a.exact, b.exact, np.arange(b.z.size), a.z, b.z)
         return _YES if exact is None else Domination(Verdict.NO, exact)
     right = _float_gaps(a, b, low, high)
@@ -479,7 +472,7 @@ def _refuted(
 ) -> Domination:
     """NO, with the best proven gap at and around the given `t = ln x`, or else at the `known`."""
     around = np.concatenate([[0.0], np.linspace(-spread, spread, 5 if _costly(low, high) else 25)])
-    t = np.clip(np.unique((near[:, None] + around).ravel()), -690.0, 690.0)
+    t = np.clip(np.unique((near[:, None] + around).ravel()), -EXP_RANGE, EXP_RANGE)
     dt = (EXP_ULPS + 2.0) * U
     gap = np.empty(t.size)
     for side, a, b in ((t >= 0.0, low, high), (t < 0.0, low.reverse(), high.reverse())):
@@ -490,6 +483,8 @@ def _refuted(
             gap[side] = (a_lo - b_hi * (1.0 + 4.0 * U)) * np.exp(np.minimum(t[side], 0.0))
     worst = int(np.argmax(gap))
     if known is not None and not gap[worst] > 0.0:
-        return Domination(Verdict.NO, Witness(float(np.exp(np.clip(known, -690.0, 690.0))), 0.0))
+        return Domination(
+            Verdict.NO, Witness(float(np.exp(np.clip(known, -EXP_RANGE, EXP_RANGE))), 0.0)
+        )
     proven = max(0.0, float(gap[worst]) * (1.0 - 64.0 * U))
     return Domination(Verdict.NO, Witness(float(np.exp(t[worst])), proven))

@@ -47,7 +47,7 @@ import numpy as np
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.order.factor_lemmas import laws, variance_above
-from residua.pld.pld import Pld
+from residua.pld.pld import ACCURACY, Pld
 from residua.pld.support.support_ends import (
     largest_loss_bounds,
     largest_loss_exceeds,
@@ -63,7 +63,6 @@ _EXCESSES = (0.02, 0.2, 1.0, 5.0)
 _MOST_TERMS = 1 << 8
 _LEVELS = (0.5, 0.75, 0.9, 0.97)
 """Where near its largest loss the bounded part is taken to be, relative to that."""
-_ACCURACY = 1e-3
 _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
 """How much of the mixtures a lower bound may keep: fewer are heavier nearby."""
 
@@ -185,7 +184,7 @@ def raised_below(pld: Pld) -> list[Tail]:
     if not top > 0.0:
         return []
     places = top * np.array(_LEVELS)
-    lo, _ = bounded._evaluator.right(places, 0.0, _ACCURACY)
+    lo, _ = bounded._evaluator.right(places, 0.0, ACCURACY)
     lo = (lo - float(bounded.mass_at_infinity_bounds.hi)) * (1.0 - _SAFE)
     bare = tails_below(Pld(pld.gaussian, dict(mixtures)))
     return [
@@ -217,7 +216,7 @@ def _covered(a: Pld, floor: float) -> float | None:
     if not float(a.mass_at_infinity_bounds.hi) < floor:
         return None
     t = np.arange(1.0, 27.0) ** 2
-    _, hi = a._evaluator.right(t, 0.0, _ACCURACY)
+    _, hi = a._evaluator.right(t, 0.0, ACCURACY)
     covered = np.flatnonzero(hi <= floor)
     return float(t[covered[0]]) if covered.size else None
 

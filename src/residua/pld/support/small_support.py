@@ -30,13 +30,12 @@ from residua.pld.arithmetic.ulp_bounds import (
     TINY,
     U,
 )
-from residua.pld.families.atoms import ATOM_ULPS, Atoms
+from residua.pld.families.atoms import ATOM_ULPS, PAIRS, Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.work_limit import work
 
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
-_CHUNK = 1 << 20
 _LONG = 1 << 13
 """Of longer tables only the part that needs `exp` is gone through."""
 _FAR = 40.0
@@ -89,7 +88,7 @@ class Table:
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]` for `t >= 0` known up to `±dt`."""
         z, p, p_sums = self._right_half
-        direct = z.size <= _LONG and t.size * z.size <= _CHUNK
+        direct = z.size <= _LONG and t.size * z.size <= PAIRS
         each = 3.0 * z.size if direct else 1000.0 + 3.0 * z.size
         work(t.size * each, 24.0 * t.size * z.size if direct else 0.0)
         flat = t.ravel()
@@ -151,7 +150,7 @@ class Table:
         flat = t.ravel()
         wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         low, high = np.empty_like(flat), np.empty_like(flat)
-        rows = max(1, _CHUNK // max(1, 8 * self.z.size))
+        rows = max(1, PAIRS // max(1, 8 * self.z.size))
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z

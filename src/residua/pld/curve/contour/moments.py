@@ -77,11 +77,6 @@ class Line:
         return np.abs(self.kernel)
 
     @cached_property
-    def kernel_reach(self) -> Floats:
-        """How fast each term turns with `t`, at most."""
-        return self.omega * self.kernel_size
-
-    @cached_property
     def lower_kernel_size(self) -> Floats:
         return self.kernel_size + self.kappa * self._scale
 
@@ -184,7 +179,8 @@ def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDAr
         base = base * base
 
 
-_BATCH = 1 << 21
+BATCH = 1 << 21
+"""Numbers worked on at a time, which bounds the memory."""
 _ONE, _NO_ERROR = np.ones(1, dtype=np.complex128), np.zeros(1)
 
 
@@ -290,7 +286,7 @@ class Moments:
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
             error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
             error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
-        rows = max(1, _BATCH // (16 * count))
+        rows = max(1, BATCH // (16 * count))
         for start in range(0, self._counts.size, rows):
             part = slice(start, start + rows)
             counts = self._counts[part, None]

@@ -102,8 +102,8 @@ def _points(lam: float, spread: float) -> Floats:
     if lam < 0.0:
         points = chernoff.complement_points(lam, spread)
     else:
-        ratios = np.array([1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4])
-        scaled = lam * np.concatenate([ratios, 1.0 + ratios, [2.0, 3.0, 5.0]])
+        shares = chernoff.SHARES
+        scaled = lam * np.concatenate([shares, 1.0 + shares, [2.0, 3.0, 5.0]])
         points = np.concatenate([scaled, lam + np.array([1.0, 2.0, 4.0, 8.0, 12.0, 20.0]) / spread])
         points = points[points > 0.0]
     return np.unique(points[points != lam])

@@ -59,11 +59,9 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, TINY, U
-from residua.pld.curve.contour.moments import Line, Moments, multiply
+from residua.pld.curve.contour.moments import BATCH, Line, Moments, multiply
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
-
-_BATCH = 1 << 21
 
 Weights = NDArray[np.complex128]
 
@@ -75,13 +73,13 @@ def line_sums(weights: Sequence[Weights], t: Floats, step: float) -> Floats:
     coarse = -(-count // fine)
     phases = t.size * (fine + coarse)
     products = len(weights) * t.size * count
-    work(4.0 * phases + 0.4 * products, 48.0 * min(phases, _BATCH) + 32.0 * count)
+    work(4.0 * phases + 0.4 * products, 48.0 * min(phases, BATCH) + 32.0 * count)
     # Side by side, for one product: row `a` has the weights of all its `b`, list after list.
     tables = np.zeros((len(weights), coarse * fine), dtype=np.complex128)
     tables[:, :count] = weights
     tables = tables.reshape(-1, coarse, fine).transpose(1, 0, 2).reshape(coarse, -1)
     sums = np.empty((len(weights), t.size))
-    rows = max(1, _BATCH // (coarse + fine))
+    rows = max(1, BATCH // (coarse + fine))
     for start in range(0, t.size, rows):
         part = slice(start, start + rows)
         left, right = _turns(t[part], fine * step, coarse), _turns(t[part], step, fine)
@@ -237,7 +235,7 @@ class Contour:
         if wrong is None:
             wrong = size * np.expm1(np.minimum(self.errors, 100.0))
         wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
-        first = (float(wrong @ line.kernel_size), float(size @ line.kernel_reach))
+        first = (float(wrong @ line.kernel_size), float((size * line.omega) @ line.kernel_size))
         if not line.kappa:
             return [first, first]
         kernel = line.lower_kernel_size
