@@ -142,7 +142,10 @@ def _decimal(x: float, context: Context) -> str:
 
 Draw = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw the adversary, if there is one, to this file."),
+    typer.Option(
+        metavar="FILE",
+        help="Draw the adversary, if there is one, and write the picture to this file.",
+    ),
 ]
 
 
@@ -159,7 +162,7 @@ def save_picture(draw: Callable[[], "Figure"], picture: Path) -> tuple[Path | No
         figure.savefig(picture, dpi=150)
     except (OSError, ValueError) as error:
         raise ArgumentError(
-            f"out must be a directory to write in, got {picture.parent} ({error})"
+            f"out must be a writable directory, got {picture.parent} ({error})"
         ) from error
     return picture, ""
 

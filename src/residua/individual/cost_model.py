@@ -69,7 +69,7 @@ def individual_filter(value: Any) -> IndividualFilter:
         kinds = ", ".join(kind.__name__ for kind in _KINDS)
         raise ArgumentError(f"filter must be one of {kinds}, got {value!r}")
     if value.history:
-        raise ArgumentError(f"filter must be one that was not asked anything yet, got {value!r}")
+        raise ArgumentError(f"filter must be unused, got {value!r}")
     checks.require(capacity(value) > 0, "filter", "one with a positive capacity", value)
     # With less than a unit no subject would ever take part in anything.
     checks.require(units_of(value).capacity > 0, "filter", "one with more than 1e-44", value)
@@ -139,14 +139,16 @@ COLUMNS = ("nu", "eps", "sensitivity")
 def check_request(column: str | None, mechanism: Any, levels: Any) -> None:
     """Check that a loss column, a mechanism and levels go together."""
     if column in ("nu", "eps") and mechanism is not None:
-        raise ArgumentError(f"mechanism goes with a column sensitivity or none, got {column}")
+        raise ArgumentError(
+            f"mechanism must come with a column sensitivity or no column, got {column}"
+        )
     if column is None and mechanism is None:
         names = ", ".join(COLUMNS)
         raise ArgumentError(f"losses must have one of the columns {names}, or a mechanism be given")
     if column == "sensitivity" and mechanism is None:
         raise ArgumentError("a column sensitivity needs the mechanism that it scales, got None")
     if levels is not None and column not in ("eps", "sensitivity"):
-        raise ArgumentError(f"levels go with a column eps or sensitivity, got {column}")
+        raise ArgumentError(f"levels must come with a column eps or sensitivity, got {column}")
     if mechanism is not None:
         as_query(mechanism, "mechanism")
         if isinstance(mechanism, Mechanism):
@@ -215,7 +217,7 @@ def _by_level(
     units = units_of(filter)
     if isinstance(filter, PureFilter):
         if given is not None:
-            raise ArgumentError(f"levels are not needed, {filter!r} charges every eps as it is")
+            raise ArgumentError(f"levels are not needed: {filter!r} charges every eps as it is")
         return Linear(units, scale)
     levels = levels_of(filter, Laplace(scale) if is_laplace else None, given)
     assert levels is not None

@@ -153,8 +153,8 @@ def recommend(
         if whole:
             return Recommendation(filter, why, target.queries, 1.0, table)
         raise ArgumentError(
-            f"workload must have noise to turn, since only {row.optimum} of {target.round} queries"
-            f" fit, got {describe(target.queries[0].query)}"
+            f"workload must have noise that can be scaled, since only {row.optimum} of"
+            f" {target.round} queries fit, got {describe(target.queries[0].query)}"
         )
     noise, queries = turned
     if whole:

@@ -189,7 +189,7 @@ def mixture_of_gaussians(
     )
     total = math.fsum(weights)
     checks.require(
-        abs(total - 1.0) <= SUM_TOLERANCE, "probabilities", "such that they sum to 1", total
+        abs(total - 1.0) <= SUM_TOLERANCE, "probabilities", "normalised to sum to 1", total
     )
     merged: dict[float, Fraction] = {}
     for a, w in zip(shifts.tolist(), weights.tolist(), strict=True):
@@ -202,7 +202,7 @@ def mixture_of_gaussians(
     order = sorted(merged)
     others = [(a, float_down(merged[a])) for a in order[:-1]]
     rest = 1 - sum((Fraction(w) for _, w in others), Fraction(0))
-    checks.require(rest > 0, "probabilities", "such that they sum to 1", total)
+    checks.require(rest > 0, "probabilities", "normalised to sum to 1", total)
     if order[0] == 0.0 and len(others) == 1 and Fraction(float(rest)) == rest:
         return subsampled_gaussian(sigma, float(rest), direction, sensitivity=order[-1])
     made = GaussianMixture(sigma, order[-1], tuple(others), 0.0, ())
@@ -250,7 +250,7 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     )
     total = math.fsum(p) + at_infinity
     checks.require(
-        abs(total - 1.0) <= SUM_TOLERANCE, "masses", "such that they sum to 1 within 1e-9", total
+        abs(total - 1.0) <= SUM_TOLERANCE, "masses", "normalised to sum to 1 within 1e-9", total
     )
     z, p = _merged(z[p > 0], p[p > 0])
     if p.size == 0 or at_infinity == 1.0:
@@ -284,7 +284,7 @@ def from_pair(p: Any, q: Any) -> Pld:
         )
         total = math.fsum(v)
         checks.require(
-            abs(total - 1.0) <= SUM_TOLERANCE, name, "such that it sums to 1 within 1e-9", total
+            abs(total - 1.0) <= SUM_TOLERANCE, name, "normalised to sum to 1 within 1e-9", total
         )
         _require_normal(name, v[v > 0], v[v > 0])
         vectors.append(v)
@@ -326,8 +326,8 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     b = checks.array_where("betas", b, lambda v: (v >= 0) & (v <= 1), inside)
     order = np.lexsort((-b, a))
     a, b = a[order], b[order]
-    checks.require(a[0] == 0.0, "alphas", "such that the curve starts at alpha = 0", float(a[0]))
-    checks.require(b[-1] == 0.0, "betas", "such that the curve ends at beta = 0", float(b[-1]))
+    checks.require(a[0] == 0.0, "alphas", "0 at the start of the curve", float(a[0]))
+    checks.require(b[-1] == 0.0, "betas", "0 at the end of the curve", float(b[-1]))
     worst = float(np.max(b - (1.0 - a)))
     checks.require(worst <= SHAPE_TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
     worst = float(np.max(np.diff(b), initial=0.0))

@@ -103,7 +103,7 @@ def _problem(error: Exception) -> Problem | None:
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         if error.status_code == 405:
-            return Problem(405, "method-not-allowed", "this cannot be done here", headers)
+            return Problem(405, "method-not-allowed", "this method is not allowed here", headers)
         if error.status_code == 404:
             return Problem(404, "not-found", "there is nothing at this address", headers)
         return Problem(error.status_code, "invalid-request", str(error.detail), headers)

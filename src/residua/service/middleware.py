@@ -131,14 +131,14 @@ class Limits:
             full.headers["Connection"] = "close"
             raise full
         if scope["http_version"] not in VERSIONS:
-            raise Problem(400, "invalid-request", "the version of HTTP must be 1.0 or 1.1")
+            raise Problem(400, "invalid-request", "the HTTP version must be 1.0 or 1.1")
         names = Counter(name for name, _ in scope["headers"])
         twice = sorted(name.decode() for name in SINGLE if names[name] > 1)
         if twice:
             raise Problem(400, "invalid-request", f"duplicate header: {', '.join(twice)}")
         if b"transfer-encoding" in names and b"content-length" in names:
             raise Problem(
-                400, "invalid-request", "a body must be chunked or have a length, got both"
+                400, "invalid-request", "a body must be chunked or have a length, not both"
             )
         if b"%2f" in scope.get("raw_path", b"").lower():
             raise Problem(404, "not-found", "there is nothing at this address")
@@ -152,8 +152,7 @@ class Limits:
             raise Problem(
                 403,
                 "foreign-origin",
-                "a service for development answers to localhost alone, so Host and Origin must be"
-                " of it",
+                "a development service answers only localhost: Host and Origin must be localhost",
             )
 
     def _receiving(self, receive: Receive) -> Receive:

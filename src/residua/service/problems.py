@@ -56,8 +56,8 @@ TITLES = {
     "unknown-hold": "No open reservation has that id",
     "budget-exists": "The budget exists already",
     "retired-budget": "The budget is closed",
-    "key-reused": "The key came before with another request",
-    "already-spent": "What the receipt permits has run",
+    "key-reused": "The key was already used for another request",
+    "already-spent": "The query that the receipt permits has run",
     "contended": "The budgets changed while this was decided",
     "outcome-unknown": "Ask again with the same key",
     "store-unavailable": "The store cannot be reached",
@@ -70,14 +70,14 @@ TITLES = {
     "method-not-allowed": "This cannot be done here",
     "body-too-large": "The request is too large",
     "not-json": "The body must be JSON",
-    "too-slow": "The request came too slowly",
-    "invalid-request": "The request is not as described",
+    "too-slow": "The request arrived too slowly",
+    "invalid-request": "The request does not match its description",
     "too-many-requests": "Slow down",
     "foreign-origin": "The request comes from another site",
     "overloaded": "Too many requests wait",
     "deadline-exceeded": "This takes too long to compute",
     "out-of-memory": "This needs too much memory to compute",
-    "worker-lost": "The process that computed this ended",
+    "worker-lost": "The process that computed this died",
     "client-left": "The client left before the answer",
     "shutting-down": "The service is shutting down",
     "internal-error": "Something went wrong inside",
@@ -157,7 +157,9 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
         elif one.get("type") == "missing":
             message = "is missing"
         said.append(f"{where or 'body'}: {message}"[:300])
-    return Problem(422, "invalid-request", "; ".join(said[:8]) or "the request is not as described")
+    return Problem(
+        422, "invalid-request", "; ".join(said[:8]) or "the request does not match its description"
+    )
 
 
 def name_in(type: str) -> str | None:

@@ -45,13 +45,15 @@ def plan(
     eps: options.Eps = None,
     delta: options.Delta = None,
     n: Annotated[
-        int, typer.Option("-n", help="Fit the noise for this many more queries, or rounds of them.")
+        int,
+        typer.Option("-n", help="Find the noise for this many more queries, or rounds of them."),
     ] = 1,
     most: Annotated[int, typer.Option(help="Stop counting here.")] = 10**6,
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Draw how many more of each kind fit, into this directory."
+            metavar="DIR",
+            help="Draw how many more of each kind fit, and write the picture to this directory.",
         ),
     ] = None,
     relation: options.Relation = None,
@@ -61,12 +63,12 @@ def plan(
 ) -> None:
     """Count the queries that fit, and find the least noise.
 
-    Several queries are asked in order, again and again. The count is that of asking one by one
-    until the first refusal. The noise is the least with which n more fit (n rounds of several
-    queries, all scaled by the same factor), rounded up and checked. Nothing is spent. With --eps
-    and --delta instead of a filter, the filter is the automatic one. With --budget, the filter and
-    what is left are those of a budget in the store; its parents and open reservations may allow
-    fewer.
+    Several queries are asked in turn, again and again. The count is the number of queries that are
+    admitted before the first refusal. The noise is the least with which n more fit (n rounds of
+    several queries, all scaled by the same factor), rounded up and checked. Nothing is spent.
+
+    --eps and --delta without --filter mean the automatic filter. --budget takes the filter and what
+    is left from a budget in the store; its parents and open reservations may allow fewer.
 
     Example:
       residua plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
@@ -80,15 +82,13 @@ def plan(
     if budget is not None:
         if (given, eps, delta, state, relation) != (None,) * 5:
             raise ArgumentError(
-                "--budget excludes a filter, a state and a relation; leave those out"
+                "--budget replaces --filter, --eps, --delta, --state and --relation"
             )
         with stores.open_store(store, token, read_only=True) as ledger:
             found = ledger.budget(budget)
         filter, start, relation = found.filter, found.state, found.relation
     else:
-        needed = (
-            "a filter must be given by --filter, by --eps with or without --delta, or by --budget"
-        )
+        needed = "give --filter, --budget, or --eps with or without --delta"
         filter = descriptions.chosen_filter(given, eps, delta, needed)
         start = filter.initial() if state is None else filter.state_from_json(state)
     with output.progress("counting"):
@@ -123,7 +123,7 @@ def plan(
     rows.append(("how many more fit", fitting))
     name = f"least noise for {n} more" + (" rounds" if len(asked) > 1 else "")
     if least is None:
-        rows.append((name, "none: no noise of this kind would fit"))
+        rows.append((name, "none: no amount of noise is enough"))
     else:
         rows += [(name, _json(one)) for one in least]
     if out is not None:
@@ -182,10 +182,10 @@ def recommend(
 ) -> None:
     """Recommend a filter and the noise for a workload, and say why.
 
-    Every filter is measured on the workload within (eps, delta), as residua compare does. The one
-    that admits most is taken; of equals, the one that needs to know less in advance. With -n, or
-    for a workload that ends, all of it is to be answered: where it does not fit, the least noise
-    with which it does is computed, all queries scaled by one factor.
+    Every filter is measured on the workload within (eps, delta), as in residua compare. The
+    recommended filter is the one that admits most; among equals, the one that needs to know least
+    in advance. With -n, or if the workload ends, all of it must be answered: if it does not fit,
+    the least noise with which it fits is computed, with all queries scaled by the same factor.
 
     Example:
       residua recommend --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
@@ -238,7 +238,8 @@ def compare(
         typer.Option(
             "--filter",
             metavar="FILTER",
-            help="Compare this kind, or filter as JSON; may be repeated (default: all kinds).",
+            help="Compare this kind of filter, or this filter as JSON; may be repeated"
+            " (default: all kinds).",
         ),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed of the suite (default: 1).")] = None,
@@ -247,17 +248,20 @@ def compare(
     ] = None,
     family: Annotated[
         str | None,
-        typer.Option(help="Draw this family alone: pure, laplace, gaussian, subsampled or mixed."),
+        typer.Option(help="Use only this family: pure, laplace, gaussian, subsampled or mixed."),
     ] = None,
     shape: Annotated[
         str | None,
         typer.Option(
-            help="Draw this shape alone: constant, bursts, drifting, 'small then large', "
+            help="Use only this shape: constant, bursts, drifting, 'small then large', "
             "'large then small' or alternating."
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Draw the ratios into this directory.")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Draw the ratios and write the picture to this directory."
+        ),
     ] = None,
     relation: options.Relation = None,
     as_json: output.AsJson = False,
@@ -289,8 +293,8 @@ def compare(
     if eps is None and delta is None and workload is None and query:
         if len(query) != 2:
             raise ArgumentError(
-                "filters are compared within --eps and --delta, queries as FIRST and SECOND; "
-                f"got neither, but {len(query)} queries"
+                "give --eps and --delta to compare filters, or exactly two queries to compare them,"
+                f" got {len(query)}"
             )
         print_order(query[0], query[1], relation, as_json)
         return

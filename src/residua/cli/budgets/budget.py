@@ -19,8 +19,8 @@ app.add_typer(group, name="budget")
 def budget() -> None:
     """Create, list, show and retire budgets.
 
-    A budget has a filter, which decides, and a chain of records, which says what it decided. Every
-    one of these commands takes --store and --json.
+    A budget has a filter, which makes decisions, and a chain of records, which documents them. All
+    of these commands take --store and --json.
 
     Example:
       residua budget create study --filter 'gdp_residue mu=1'
@@ -48,7 +48,7 @@ def create(
         typer.Option(help="Neighbouring relation: add-remove (default), replace-one or zero-out."),
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Whose privacy is protected (default: person).")
+        str | None, typer.Option(help="The unit whose privacy is protected (default: person).")
     ] = None,
     parent: Annotated[str | None, typer.Option(help="Make it a quota of this budget.")] = None,
     partition: Annotated[
@@ -57,7 +57,9 @@ def create(
     data: Annotated[str | None, typer.Option(help="Label the data set.")] = None,
     window: Annotated[
         float | None,
-        typer.Option(help="Begin a new generation after this many seconds (1 or more)."),
+        typer.Option(
+            help="Restart the budget each time this many seconds have passed (1 or more)."
+        ),
     ] = None,
     shares_data: Annotated[
         bool, typer.Option("--shares-data", help="Allow a second cap on the same data.")
@@ -68,15 +70,15 @@ def create(
 ) -> None:
     """Create a budget.
 
-    With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta the
-    filter is the automatic one. --filter chooses any other.
+    With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta it
+    has the automatic filter. --filter chooses another one.
 
     Example:
       residua budget create web --eps 1
       residua budget create survey --eps 1 --delta 1e-6
       residua budget create study --filter 'gdp_residue mu=1' --unit household
     """
-    needed = "a budget must have --filter, or --eps with or without --delta"
+    needed = "give --filter, or --eps with or without --delta"
     chosen = descriptions.chosen_filter(given, eps, delta, needed)
     with stores.open_store(store, token) as ledger:
         try:

@@ -32,9 +32,9 @@ def init(
 ) -> None:
     """Create a ledger for budgets in a file or database.
 
-    An existing ledger is not changed; what it contains is shown. The anchor beside a SQLite file
-    detects that a backup was restored: keep it where it is. If an anchor is there whose ledger was
-    lost, the new one is read-only: give it the export (residua recover --export).
+    An existing ledger is not changed; its contents are summarised. The anchor beside a SQLite file
+    detects that a backup was restored: keep it where it is. If it belongs to a ledger that was
+    lost, the new ledger is read-only: recover it from an export (residua recover --export).
 
     Example:
       residua init
@@ -59,7 +59,7 @@ def _print_ledger(ledger: "Ledger", created: bool, as_json: bool) -> None:
         if not created:
             records = sum(one.seq + 1 for one in budgets)
             has = f"{_plural(len(budgets), 'budget')} with {_plural(records, 'record')}"
-            print(f"there is a ledger already, which was not changed: {has}")
+            print(f"the ledger already exists and was not changed: {has}")
     stores.warn(ledger.read_only)
     if ledger.read_only is not None and created:
         raise typer.Exit(4)
@@ -83,8 +83,8 @@ def status(
 ) -> None:
     """Show the ledger at a glance: budgets, reservations, promises.
 
-    The head of a budget is the number of its last record and how its hash begins; --json has all of
-    the hash.
+    The head of a budget is the number of its last record and the beginning of that record's hash;
+    --json has the whole hash.
 
     Example:
       residua status
@@ -124,14 +124,16 @@ def _hold(one: dict[str, Any]) -> str:
 @app.command()
 def history(
     budget: options.Budget,
-    after: Annotated[int | None, typer.Option(help="Begin after this record.")] = None,
+    after: Annotated[
+        int | None, typer.Option(help="Start after the record of this number.")
+    ] = None,
     limit: Annotated[int, typer.Option(help="Show at most this many records.", min=1)] = 1000,
     refused: Annotated[bool, typer.Option("--refused", help="Show refused requests only.")] = False,
     store: stores.Store = stores.DEFAULT,
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Show the requests to a budget, and what it answered.
+    """Show the requests to a budget and how they were decided.
 
     Example:
       residua history web
@@ -168,9 +170,9 @@ def export(
 ) -> None:
     """Write the whole ledger as JSON Lines.
 
-    Every record with its hash, and the tables that a verifier needs: enough to verify the ledger
-    elsewhere, and to re-apply what a restored backup lacks. With --json and --out a summary is
-    printed; without --out the lines are JSON already.
+    The export has every record with its hash, and the tables that a verifier needs. It is enough to
+    verify the ledger elsewhere, and to recover what a restored backup lacks. --json prints a
+    summary if --out is given; without --out it has no effect.
 
     Example:
       residua export --out ledger.jsonl
@@ -186,7 +188,7 @@ def export(
             with out.open("w", encoding="utf-8") as file:
                 lines = ledger.export(file)
         except OSError as error:
-            raise ArgumentError(f"out must be a file to write, got {out} ({error})") from None
+            raise ArgumentError(f"out must be a writable file, got {out} ({error})") from None
     if as_json:
         output.print_json({"out": str(out), "lines": lines})
     else:
@@ -197,7 +199,7 @@ def export(
 def recover(
     exported: Annotated[
         Path | None,
-        typer.Option("--export", metavar="FILE", help="Take over the records of this export."),
+        typer.Option("--export", metavar="FILE", help="Apply the records of this export."),
     ] = None,
     vouched: Annotated[
         list[str] | None,
@@ -214,13 +216,13 @@ def recover(
     anchor: stores.AnchorText = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Make a restored ledger writable again, without un-spending.
+    """Recover a restored ledger without giving back what was spent.
 
-    A ledger that lost what its anchor knows opens read-only. With an export that is newer than the
-    backup the lost records are taken over; what is lost for good can only be retired, as fully
-    spent. If the anchor is lost too, an export cannot be shown to be complete: vouch for
-    the last record of each budget, as receipts have it, or retire. What was done is recorded in
-    every budget that it concerns.
+    A ledger that is behind its anchor opens read-only. If an export is newer than the backup, the
+    lost records can be applied again; a budget whose records are lost for good can only be retired
+    as fully spent. If the anchor is lost too, nothing shows that an export is complete: vouch for
+    the last record of each budget, as on its receipt, or retire the budget. The recovery is
+    recorded in every budget that it concerns.
 
     Example:
       residua recover --retire

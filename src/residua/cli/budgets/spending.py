@@ -35,7 +35,7 @@ Assume = Annotated[
     bool,
     typer.Option(
         "--assume-budget-relation",
-        help="Assume the budget's relation for a black box that declares none; recorded.",
+        help="Assume the budget's relation for a black box that declares none, and record that.",
     ),
 ]
 
@@ -146,7 +146,7 @@ def _warn_of_others(ledger: Any, key: str | None) -> None:
     if used and ledger.principal not in used:
         print(
             f"warning: the key {key!r} was used by {', '.join(map(repr, sorted(used)))}; for"
-            f" {ledger.principal!r} it is another one",
+            f" {ledger.principal!r} it is a new key",
             file=sys.stderr,
         )
 
@@ -173,8 +173,8 @@ def check(
 ) -> None:
     """Ask whether a query would be admitted; spend nothing.
 
-    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
-    spend. A refusal says what is left and what would have fitted.
+    Exit with status 0 if it would be admitted, 3 if it would be refused, and 4 if the ledger is
+    read-only. A refusal says what is left and what would fit.
 
     Example:
       residua check web --eps 0.3
@@ -206,11 +206,12 @@ def spend(
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Spend budget on a query, before you run it.
+    """Spend budget on a query before you run it.
 
-    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
-    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
-    the same receipt, replayed, and exits with 6: the receipt permits no second run.
+    Exit with status 0 if the query is admitted: the spend is on disk, and you may run the query
+    once. Exit with status 3 if it is refused: nothing was spent. With a key, repeating the command
+    spends nothing, prints the same receipt marked as replayed, and exits with status 6: do not run
+    the query again.
 
     Example:
       residua spend web --eps 0.3
@@ -247,9 +248,9 @@ def reserve(
 ) -> None:
     """Hold budget for a query that has not started.
 
-    `residua commit ID` debits it just before the query starts; `residua cancel ID` cancels it, and
-    it expires by itself. With a key, the same command again prints the same hold, replayed, and
-    exits with 6.
+    Run `residua commit ID` just before the query starts, or `residua cancel ID` if it will not run.
+    Otherwise the reservation expires. With a key, repeating the command prints the same reservation
+    marked as replayed, and exits with status 6.
 
     Example:
       residua reserve web --laplace scale=4 --ttl 600
@@ -269,7 +270,7 @@ def reserve(
         shown = _with_balance(reservation_to_dict(hold), hold, ledger, names)
     # A refused reservation has no id.
     held = ("id", "expires") if shown["admitted"] else ()
-    used = "this key was already used: this is the hold that it made"
+    used = "this key was already used: this is the reservation that it made"
     fields = ("binding", *held, "key")
     _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
 
@@ -283,20 +284,21 @@ def commit(
     token: stores.TokenText = None,
     as_json: output.AsJson = False,
 ) -> None:
-    """Debit a reservation, just before its query starts.
+    """Debit a reservation just before its query starts.
 
-    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
-    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
+    Exit with status 0 if the query may start, once, and with status 3 if the commit is refused for
+    now. A second commit prints the same receipt marked as replayed, and exits with status 6: do not
+    start the query again.
 
     Example:
-      residua commit HOLD
+      residua commit ID
     """
     from residua.service.api.values import receipt_to_dict
 
     with stores.open_store(store, token) as ledger:
         receipt = ledger.commit(hold, key)
         shown = _with_balance(receipt_to_dict(receipt), receipt, ledger)
-    used = "this hold was already committed: do not run the query again"
+    used = "this reservation was already committed: do not run the query again"
     fields = ("binding", "seq", "key", "head")
     _finish(shown, as_json, *fields, replay_ok=replay_ok, used=used)
 
@@ -312,7 +314,7 @@ def cancel(
     """Cancel a reservation whose query has not started.
 
     Example:
-      residua cancel HOLD --reason 'query was withdrawn'
+      residua cancel ID --reason 'query was withdrawn'
     """
     with stores.open_store(store, token) as ledger:
         ledger.cancel(hold, reason)

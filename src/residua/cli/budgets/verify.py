@@ -78,12 +78,14 @@ def verify(
 ) -> None:
     """Check a ledger and prove every step again.
 
-    The chain of hashes, keys, groups and states are checked first; then every admitted spend is
-    proven in ball arithmetic from the recorded description alone, by code that shares no numerics
-    with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
-    broken, 7 if something stays undecided, as do steps that would exceed a limit. Limits are
-    counted, not timed: the verdict is the same on every machine. The report says which heads the
-    chains were verified against: the anchor's, given ones, or none.
+    First the records are checked: hashes, keys, groups and states. Then every admitted spend is
+    proven in ball arithmetic from its recorded description alone, by code that shares no numerics
+    with the filters. The report says which heads the chains were verified against: those of the
+    anchor, those you gave, or none.
+
+    Exit with status 0 if everything is proven, 1 if a step is refuted or the records are broken,
+    and 7 if something stays undecided, as do steps that would exceed a limit. Limits are counted,
+    not timed: the verdict is the same on every machine.
 
     Example:
       residua verify sqlite:///budgets.db
@@ -94,7 +96,7 @@ def verify(
     except ModuleNotFoundError as error:
         raise MissingPackage.behind(error, "residua verify") from None
     if sign is not None and report is None:
-        raise ArgumentError("--sign must come with --report, the file to write, got none")
+        raise ArgumentError("--sign must come with --report, got none")
     options = {
         "expect_head": stores.expected_heads(expect_head),
         "since": _since(since),
@@ -162,7 +164,7 @@ def _is_database(path: Path) -> bool:
     except IsADirectoryError:
         raise ArgumentError(f"LEDGER: {str(path)!r} is a directory; {_EXPECTED}") from None
     except OSError as error:
-        raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
+        raise ArgumentError(f"LEDGER must be a URL or a readable file, got {error}") from None
 
 
 def _since(path: Path | None) -> Any:
@@ -189,4 +191,4 @@ def _write(found: "Report", path: Path, key: Path | None) -> None:
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise ArgumentError(f"--report must be a file that can be written, got {error}") from None
+        raise ArgumentError(f"--report must be a writable file, got {error}") from None

@@ -207,7 +207,7 @@ class TargetResidueFilter(Filter):
         state = super().own(state)
         if not isinstance(state, Reach) or type(state.left) is not Fraction:
             raise ArgumentTypeError(
-                f"state must hold what is left and reached for {self.kind},"
+                f"state must contain what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
         v, _, reserves, slack = self._start
@@ -225,7 +225,7 @@ class TargetResidueFilter(Filter):
     def state_from_fields(self, fields: Mapping[str, Any]) -> State:
         of = fields["of"]
         if not isinstance(of, str):
-            raise ArgumentTypeError(f"of must be a text, got {checks.shown(of)}")
+            raise ArgumentTypeError(f"of must be a string, got {checks.shown(of)}")
         left, slack = (amounts.from_text(name, fields[name]) for name in ("left", "slack"))
         reached, reserves = fields["reached"], fields["reserves"]
         if not isinstance(reserves, list):
@@ -256,7 +256,7 @@ class TargetResidueFilter(Filter):
             lost = missing_mass(rest)
             if lost > state.slack:
                 need = wording.need_words((("delta", state.slack),), (lost,))
-                return f"may lose everything, which needs {need}"
+                return f"may reveal everything, which needs {need}"
             state, rest = _less(state, slack=lost), kept
         if rest.terms:
             top = None if may_lose_everything(rest) else largest_loss(rest)

@@ -169,7 +169,7 @@ class DuckStore(Store):
             if failed is not None:
                 # Outside the handler, whose error would be kept as context.
                 raise failed
-        raise StateUnavailable(f"{self.where} changed {ATTEMPTS} times while a spend was tried")
+        raise StateUnavailable(f"{self.where} changed {ATTEMPTS} times during a spend")
 
     @staticmethod
     def _merge(connection: Any) -> None:

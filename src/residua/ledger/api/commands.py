@@ -1,4 +1,4 @@
-"""Calls as values: a caller with several of them runs them in one transaction."""
+"""Calls as values, so that a caller can run several of them in one transaction."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ class FileAnchor(Anchor):
                     # The first process to create the file wins.
                     with suppress(FileExistsError):
                         return self._put(said, os.link)
-        raise OSError(f"{self.path} comes and goes")
+        raise OSError(f"{self.path} keeps being replaced")
 
     def _present(self) -> Anchored | None:
         try:
@@ -349,7 +349,7 @@ def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
         return
     if newer(known.incarnation, said.incarnation):
         raise ReadOnlyLedger(
-            f"the anchor {anchor} is that of a later recovery, by another process: open the"
+            f"the anchor {anchor} belongs to a later recovery, by another process: open the"
             " ledger again"
         )
 
@@ -419,12 +419,12 @@ def _parsed(content: bytes, where: str) -> Anchored:
 
 def _emptied(path: Path) -> OSError:
     """A file without its first line is not an anchor: its other lines cannot be read."""
-    return OSError(f"{path} is empty: it was cut")
+    return OSError(f"{path} is empty: it was truncated")
 
 
 def _put(file: int, place: int, content: bytes) -> None:
     if _write_at(file, content, place) != len(content):
-        raise OSError("only a part was taken: the disk is full")
+        raise OSError("only a part was written: the disk is full")
 
 
 if hasattr(os, "pread"):

@@ -42,7 +42,7 @@ IdempotencyKey = Annotated[
     str | None,
     AfterValidator(_key),
     Header(
-        description="The same as `key` in the body. Where both are given they must be equal.",
+        description="The same as `key` in the body. If both are given, they must be equal.",
         json_schema_extra={"minLength": 1, "maxLength": LONGEST_KEY},
     ),
 ]
@@ -67,11 +67,11 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
         401: "No valid token.",
         403: "The token does not permit this, or not for this budget.",
         404: "No such budget or reservation.",
-        408: "The body came too slowly.",
-        409: "It conflicts with what the ledger has: the key, the name, or the budget is closed.",
+        408: "The body arrived too slowly.",
+        409: "It conflicts with the ledger: the key or name is in use, or the budget is closed.",
         413: "The request is too large.",
-        415: "The body does not say that it is JSON.",
-        422: "The request is not as described, or an argument's value is not allowed.",
+        415: "The body is not declared as JSON.",
+        422: "The request does not match its description, or an argument's value is not allowed.",
         429: "Too many requests.",
         503: "The store is unavailable, read-only after a restore, or too many requests wait.",
     }

@@ -73,7 +73,7 @@ FILTERS = (
         "auto",
         "Automatic, for (ε, δ)",
         (_EPS, _DELTA),
-        "Plans ahead as queries come; the first one takes a while.",
+        "Adapts to the first query, which takes a while.",
     ),
 )
 JSON = "json"

@@ -65,12 +65,14 @@ async def form(request: Request) -> dict[str, str]:
     """The fields of a form; of several with one name, the last."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
-        raise Problem(415, "invalid-request", f"a form must be sent as one, got {kind[:100]!r}")
+        raise Problem(
+            415, "invalid-request", f"a form must be sent as form data, got {kind[:100]!r}"
+        )
     raw = await request.body()
     try:
         fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=64)
     except ValueError:
-        raise Problem(400, "invalid-request", "the form is not one of these pages") from None
+        raise Problem(400, "invalid-request", "the form does not belong to these pages") from None
     return dict(fields)
 
 

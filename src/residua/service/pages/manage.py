@@ -87,7 +87,7 @@ def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
     for hold in ledger.holds():
         if hold.id == id and sees(caller, hold):
             return hold
-    raise UnknownHold(f"no reservation {id[:100]!r} is waiting")
+    raise UnknownHold(f"there is no open reservation {id[:100]!r}")
 
 
 def sees(caller: Caller, hold: Hold) -> bool:
@@ -112,7 +112,7 @@ async def _retirement(
     facts: list[tuple[str, Any]] = [
         ("Budget", budget.name),
         ("Filter", repr(budget.filter)),
-        ("Reservations waiting", len(budget.holds)),
+        ("Open reservations", len(budget.holds)),
     ]
     return page(
         "confirm.html",

@@ -1,4 +1,4 @@
-"""The structure of one chain: what must hold of its records before any mathematics.
+"""The structure of one chain: the checks of its records that need no mathematics.
 
 Every text is a record in canonical form, hashes link, numbers count up, time does not run
 backwards; each `before` is the committed state that the records so far leave; refusals, holds,
@@ -99,10 +99,10 @@ def check_states(chain: Chain) -> None:
         if retired:
             wrong(f"the budget was retired before this {kind}")
         if "reason" in body and not _is_reason(body["reason"], kind):
-            wrong(f"reason must be a text, got {body['reason']!r:.60}")
+            wrong(f"reason must be a string, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
         if "hold" in body and type(body["hold"]) is not str:
-            wrong(f"hold must be a text, got {body['hold']!r:.60}")
+            wrong(f"hold must be a string, got {body['hold']!r:.60}")
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
         ):
@@ -116,7 +116,7 @@ def check_states(chain: Chain) -> None:
             if made is None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
-                wrong("the commit is of another mechanism than its hold")
+                wrong("the commit has a different mechanism from its hold")
             elif kind == "commit" and made.body["assumed"] != body["assumed"]:
                 wrong("the commit does not assume the relation as its hold does")
             elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
@@ -169,7 +169,7 @@ def _check_created(body: Mapping[str, Any], wrong: Callable[[str], None]) -> Non
         if body[name] is not None and not is_label(body[name]):
             wrong(f"{name} must be one line of printable text, got {body[name]!r:.60}")
     if type(body["library"]) is not str:
-        wrong(f"library must be a text, got {body['library']!r:.60}")
+        wrong(f"library must be a string, got {body['library']!r:.60}")
     if type(body["shares_data"]) is not bool:
         wrong(f"shares_data must be true or false, got {body['shares_data']!r:.60}")
 
@@ -191,7 +191,7 @@ def _check_request(body: Mapping[str, Any], kind: str, wrong: Callable[[str], No
     if not _is_name(body["key"]):
         wrong(f"key must be one line of printable text, got {body['key']!r:.60}")
     if type(body["request"]) is not str:
-        wrong(f"request must be a text, got {body['request']!r:.60}")
+        wrong(f"request must be a string, got {body['request']!r:.60}")
     named = {name for name, _ in members_of(body["group"])}
     if body["binding"] is not None and body["binding"] not in sorted(named):
         wrong(f"binding must be a budget of the group, got {body['binding']!r:.60}")

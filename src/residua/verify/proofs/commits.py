@@ -61,7 +61,7 @@ def step(
     if isinstance(query.mechanism, Mapping) and query.mechanism.get("kind") == "commit":
         return _commit(config, before, after, query, prove_first)
     if after["committed"] != before["committed"] or not after["to"] is after["inner"] is None:
-        return refuted("committed without asking for it")
+        return refuted("committed without a request")
     loss = query.loss
     if loss.is_identity:
         return proven("no loss")
@@ -79,7 +79,7 @@ def _commit(
     config: Config, before: State, after: State, query: StepQuery, prove_first: FirstProof
 ) -> Proof:
     if before.get("committed") or after.get("committed") is not True:
-        return refuted("a commit is possible once, and must be recorded as one")
+        return refuted("only one commit is possible, and it must be recorded as one")
     if amount(after["left"]) != 0:
         return refuted("something is left beside what was committed")
     to = query.mechanism.get("to")
@@ -138,7 +138,7 @@ def _below_potential(budget: Loss, back: bool, alpha: Ball, rho: Ball) -> Proof:
             continue
         tried += 1
         if tried > 6000:
-            return undecided("the budget is not told from the potential")
+            return undecided("the budget could not be told from the potential")
         at = height(t)
         if at > level:
             return refuted(f"the budget exceeds the potential at ln x = {middle:.6g}")

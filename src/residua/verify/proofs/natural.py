@@ -76,7 +76,7 @@ def _free(members: list[Loss]) -> str | None:
     if all(not member.factors for member in members):
         return "Gaussians are totally ordered"
     if all(_outside(member, "pure_delta") is None for member in members):
-        return "losses of everything or nothing are totally ordered"
+        return "all-or-nothing losses are totally ordered"
     if len({_primitive(member) for member in members}) == 1:
         return "multiples of one query are totally ordered"
     return None
@@ -110,13 +110,13 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
     if loss.is_identity:
         if spent != now or after["rounds"] < before["rounds"]:
-            return refuted("the state moves for nothing")
+            return refuted("the state changes without a loss")
         return proven("no loss")
     if after["rounds"] != before["rounds"] + 1:
         return refuted("a round is not counted")
     rounds = config.get("rounds")
     if rounds is not None and after["rounds"] > rounds:
-        return refuted("more rounds than there are")
+        return refuted("more rounds than allowed")
     if not loss.symmetric:
         return undecided("no formula for the supremum of both directions")
     catalogue = config.get("catalogue")
@@ -126,7 +126,7 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
             return refuted(wrong)
     charge = _between(_parted(spent), _parted(now))
     if charge is None or not below(_parted(loss), charge):
-        return undecided("what was spent is not what was spent before and the query")
+        return undecided("what is spent is not what was spent before plus the query")
     if catalogue is not None and not isinstance(catalogue, str):
         members = [_parted(loss_of(each, None)) for each in catalogue]
         if not any(_same(charge, member) for member in members):
@@ -165,9 +165,9 @@ def _between(before: Loss, after: Loss) -> Loss | None:
 
 def _outside(loss: Loss, family: str) -> str | None:
     if family == "gaussian":
-        return "not of the family gaussian" if loss.factors or loss.stated else None
+        return "not in the family gaussian" if loss.factors or loss.stated else None
     only = all(isinstance(f, Response) and f.eps == 0 for f, _ in loss.factors)
-    return None if only and not loss.variance and not loss.stated else f"not of the family {family}"
+    return None if only and not loss.variance and not loss.stated else f"not in the family {family}"
 
 
 def pure_budget(budget: Loss) -> Fraction | None:

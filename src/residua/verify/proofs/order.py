@@ -155,7 +155,7 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         if not close:
             break
         if precision > BITS:
-            return undecided("the composition is not told from (eps, delta)")
+            return undecided("the composition could not be told from (eps, delta)")
     with bits(BITS):
         if _shifted(loss, eps, delta):
             return proven("the composition lies within (eps, delta), small parts by their sizes")

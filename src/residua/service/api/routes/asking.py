@@ -1,4 +1,4 @@
-"""Requests to a budget: check, spend, reserve, and what follows a reservation.
+"""Requests to a budget: check, spend, reserve, commit and cancel.
 
 A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
 mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
@@ -180,7 +180,7 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
 
 @router.get(
     "/holds",
-    summary="Reservations that wait",
+    summary="Open reservations",
     response_model=models.Holds,
     responses=documented(),
 )
@@ -288,7 +288,7 @@ async def shown_slowly(
         late = isinstance(problem, TooExpensive) or problem.status == 503
         if not late or not isinstance(standings, Standings):
             raise
-    unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
+    unknown = {"kind": "unknown", "text": "not computed in time: read the budget"}
     left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
     return to_dict(with_remainder(receipt, values.Said(left)))
 
