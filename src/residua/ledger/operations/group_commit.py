@@ -1,4 +1,4 @@
-"""Group commit: callers queue up, and the first waiter becomes the leader for all that wait.
+"""Group commit: callers queue up, and the first waiter becomes the leader of all that wait.
 
 A caller that finds the queue idle leads. A leader takes everything that waits. When that is done it
 wakes each caller through that caller's lock, and passes the lead to the first that arrived

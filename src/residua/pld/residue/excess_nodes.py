@@ -1,4 +1,4 @@
-"""One quadrature for all `l`: places and weights with `A(l) ≈ Σ W e^{-y²/2m² + ly}`.
+"""One quadrature for all `l`: nodes and weights with `A(l) ≈ Σ W e^{-y²/2m² + ly}`.
 
 Between two losses the excess of atoms `(p, q)` is a combination of `e^{y/2}` and `e^{-y/2}`. On
 `y > 0` let, over the atoms beyond `y`, with `w = √(pq)`,
