@@ -145,7 +145,8 @@ def has_fields(what: str, fields: Iterable[str], required: Iterable[str]) -> Non
     missing = [name for name in required if name not in given]
     if missing:
         only = f", got only {shown(given)}" if given else ""
-        raise ArgumentError(f"{what} needs {' and '.join(missing)}{only}")
+        names = " and ".join(map(repr, missing))
+        raise ArgumentError(f"{what} needs the field{'s' * (len(missing) > 1)} {names}{only}")
 
 
 def count(name: str, value: Any) -> int:
@@ -193,7 +194,7 @@ def numbers(name: str, value: Any) -> tuple[float, ...]:
 def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     """`value` as a float array without NaN, of any shape (a scalar gives shape ())."""
     _check_unmasked(name, value, expected)
-    what = expected if "number" in expected else f"a number, {expected}"
+    what = expected if "number" in expected else f"a number that is {expected}"
     try:
         given = np.asarray(value)
     except (TypeError, ValueError):
@@ -284,17 +285,17 @@ def same_length(name: str, first: Floats, other_name: str, second: Floats) -> No
     """Raise unless two vectors have one length."""
     if first.size != second.size:
         raise ArgumentError(
-            f"{other_name} must have the length of {name} ({first.size}), got {second.size}"
+            f"{other_name} must have the same length as {name} ({first.size}), got {second.size}"
         )
 
 
 def label(name: str, value: Any) -> str:
     """A name: one line of printable text, not too long."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"{name} must be a text, got {shown(value)}")
+        raise ArgumentTypeError(f"{name} must be a string, got {shown(value)}")
     good = 0 < len(value) <= LONGEST_LABEL and value.isprintable() and value.strip() == value
     if not good:
-        require(False, name, f"a line of 1 to {LONGEST_LABEL} printable characters", value)
+        require(False, name, f"one line of 1 to {LONGEST_LABEL} printable characters", value)
     return value
 
 

@@ -293,7 +293,7 @@ def from_line(line: str) -> Record:
     if not isinstance(parsed, dict) or set(parsed) != {"hash", "record"}:
         raise BrokenRecord("line must be an object of hash and record")
     if not isinstance(parsed["record"], str) or not isinstance(parsed["hash"], str):
-        raise BrokenRecord("hash and record must be texts")
+        raise BrokenRecord("hash and record must be strings")
     found = read(parsed["record"])
     if found.hash != parsed["hash"]:
         raise BrokenRecord(
@@ -310,7 +310,9 @@ def _check(body: Mapping[str, Any], what: str) -> None:
         raise BrokenRecord(f"{what}: type must be one of {', '.join(FIELDS)}, got {kind!r}")
     if body.keys() != wanted:
         missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
-        raise BrokenRecord(f"{what}: a {kind} must not lack {missing} nor have {extra}")
+        raise BrokenRecord(
+            f"{what}: a {kind} has other fields than it must: missing {missing}, unknown {extra}"
+        )
     for name, wanted_type in (("v", int), ("seq", int), ("budget", str), ("ledger", str),
                               ("prev", str), ("time", str), ("by", str)):  # fmt: skip
         if type(body[name]) is not wanted_type:

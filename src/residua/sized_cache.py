@@ -36,7 +36,7 @@ def sized_cache(
 
         @wraps(function)
         def cached(*args: P.args, **kwargs: P.kwargs) -> T:
-            assert not kwargs, "arguments go by position"
+            assert not kwargs, "pass arguments by position"
             nonlocal total
             with lock:
                 found = entries.get(args)

@@ -80,7 +80,7 @@ def test_a_gaussian_and_another_query() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: rz.is_universally_free([], 2), "catalogue must hold at least one query"),
+        (lambda: rz.is_universally_free([], 2), "catalogue must contain at least one query"),
         (lambda: rz.is_universally_free([rz.gaussian(mu=1.0)], 0), "rounds must be 1 or more"),
         (lambda: rz.is_universally_free([rz.pure_dp(1.0)], -2), "rounds must be"),
         (lambda: rz.find_violation([rz.pure_dp(1.0)], None), "rounds must be"),

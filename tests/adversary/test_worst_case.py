@@ -338,7 +338,7 @@ def test_update_rule_needs_no_residue_condition() -> None:
         (lambda: rz.worst_case(rz.HistoryRule(lambda past: [1.0]), 1), "must allow Plds, got 1.0"),
         (lambda: rz.worst_case(rz.HistoryRule(lambda past: []), 1, coarse=0.0), "coarse must be"),
         (lambda: rz.HistoryRule(3), "allowed must be callable, got 3"),
-        (lambda: rz.NaturalRule([], rz.pure_dp(1.0)), "catalogue must hold at least one"),
+        (lambda: rz.NaturalRule([], rz.pure_dp(1.0)), "catalogue must contain at least one"),
         (lambda: rz.NaturalRule([1.0], rz.pure_dp(1.0)), r"catalogue\[0\] must be a Pld"),
         (lambda: rz.NaturalRule([rz.pure_dp(1.0)], 1.0), "budget must be a Pld, got 1.0"),
         (lambda: rz.as_rule(rz.pure_dp(1.0), [rz.pure_dp(1.0)]), "filter must be a Filter"),

@@ -30,7 +30,7 @@ def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_cap_names_the_option() -> None:
     second = ("budget", "create", "more", "--filter", "pure eps=1", "--data", "visits")
     said = run(*second, code=LEDGER)
-    assert "--shares-data says that this is meant" in said and "shares_data" not in said
+    assert "pass --shares-data if this is intended" in said and "shares_data" not in said
     run(*second, "--shares-data")
 
 
@@ -139,11 +139,11 @@ def test_a_lost_file_is_rebuilt_from_its_export(tmp_path: Path) -> None:
     """By the advice that each command gives, and without un-spending."""
     run("export", "--out", "all.jsonl")
     Path("budgets.db").unlink()
-    assert "residua init makes one" in run("recover", "--export", "all.jsonl", code=2)
+    assert "create one with: residua init" in run("recover", "--export", "all.jsonl", code=2)
     said = run("init", code=LEDGER)
     assert "warning: read-only" in said and "another ledger" in said and "next:" not in said
     anchor = Path("budgets.db.anchor").read_bytes()
-    assert "is that of another ledger" in run("recover", "--retire", code=LEDGER)
+    assert "belongs to another ledger" in run("recover", "--retire", code=LEDGER)
     assert Path("budgets.db.anchor").read_bytes() == anchor
     assert run_json("recover", "--export", "all.jsonl") == {"applied": 2, "retired": []}
     assert "50 % left (eps 0.5)" in run("spend", "web", "--pure-dp", "eps=0.6", code=REFUSED)
@@ -152,5 +152,5 @@ def test_a_lost_file_is_rebuilt_from_its_export(tmp_path: Path) -> None:
 def test_an_export_is_not_written_over_the_ledger(tmp_path: Path) -> None:
     for name in ("budgets.db", "budgets.db.anchor"):
         before = Path(name).read_bytes()
-        assert "out must be a file for the export alone" in run("export", "--out", name, code=2)
+        assert "out must be a separate file for exports" in run("export", "--out", name, code=2)
         assert Path(name).read_bytes() == before

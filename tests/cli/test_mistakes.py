@@ -119,7 +119,7 @@ def test_a_service_names_only_what_the_caller_sees(tmp_path: Path) -> None:
     [
         ('{"kind": "gaussian", "sigma": }', "must be valid JSON"),
         ('{"kind": "gaussian", "sigma": -1}', "sigma must be positive"),
-        ('[{"kind": "gaussian", "sigma": "abc"}]', "sigma must be a number, positive"),
+        ('[{"kind": "gaussian", "sigma": "abc"}]', "sigma must be a number that is positive"),
         ("gaussian sigma=1", "JSON object"),
         ("", "JSON object"),
     ],

@@ -78,7 +78,7 @@ def test_query_from_a_file(tmp_path: Path) -> None:
         said = refusal("epsilon", "--query", str(file), "--delta", "1")
         assert f"query must be {expected}" in said
     file.write_bytes(b"\xff{}")
-    assert "query must be JSON or a file" in refusal("epsilon", "--query", str(file))
+    assert "query must be JSON or a readable file" in refusal("epsilon", "--query", str(file))
 
 
 def test_flags_and_json_keep_their_order() -> None:

@@ -36,7 +36,11 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"subject": [1], "nuu": [0.1]}, None, "losses take the columns subject, nu, eps, sensitivity"),
     ({"subject": [1]}, None, "losses must have one of the columns nu, eps, sensitivity"),
     ({"subject": [1], "sensitivity": [0.1]}, None, "needs the mechanism that it scales"),
-    ({"subject": [1], "nu": [0.1]}, rz.pure_dp(0.1), "mechanism goes with a column sensitivity"),
+    (
+        {"subject": [1], "nu": [0.1]},
+        rz.pure_dp(0.1),
+        "mechanism must come with a column sensitivity",
+    ),
     (
         {"subject": [1], "sensitivity": [0.1]},
         rz.pure_dp(0.1),
@@ -291,7 +295,7 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
         ({"unit": "subject-epoch"}, "needs epochs=True"),
         ({"epochs": 1}, "epochs must be true or false"),
         ({"engine": "spark"}, "engine must be one of numpy"),
-        ({"spark": object()}, "spark goes with engine='spark'"),
+        ({"spark": object()}, "spark must come with engine='spark'"),
         ({"relation": "replace-one"}, "relation must be add-remove"),
     ],
 )
@@ -312,5 +316,5 @@ def test_bad_levels() -> None:
     ):
         with pytest.raises(rz.ArgumentError, match=message):
             state.spend(losses, spend_id="q", levels=levels)
-    with pytest.raises(rz.ArgumentError, match="levels go with a column eps or sensitivity"):
+    with pytest.raises(rz.ArgumentError, match="levels must come with a column eps or sensitivity"):
         state.spend({"subject": [1], "nu": [0.1]}, spend_id="q", levels=[0.1])

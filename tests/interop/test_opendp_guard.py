@@ -117,7 +117,7 @@ def test_what_goes_wrong_inside_is_one_constant_error(
         measured("four")
     messages.add(str(failed.value))
     assert len(messages) == 1 and "4711" not in str(messages) and "4711" in caplog.text
-    assert left(ledger) == Fraction(1, 4), "nothing comes back"
+    assert left(ledger) == Fraction(1, 4), "nothing is refunded"
 
 
 def test_the_relation_is_the_budgets(dp: Any, count: Any, ledger: rz.Ledger) -> None:

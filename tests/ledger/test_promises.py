@@ -371,7 +371,7 @@ def test_a_query_that_declares_another_relation_is_refused(ledger: rz.Ledger) ->
     ledger.create_budget("b", rz.PureFilter(1.0))
     refused = ledger.spend("b", PureDp(0.1, relation="replace-one"))
     assert not refused.admitted and refused.reason == (
-        "refused: pure_dp declares replace-one, the budget's relation is add-remove; nothing of"
+        "refused: pure_dp declares replace-one, but the budget's relation is add-remove; nothing of"
         " this kind fits"
     )
     sampled = SampledWithoutReplacement(Laplace(10.0), 1000, 10)
@@ -407,8 +407,8 @@ def test_a_query_that_declares_another_unit_is_refused(ledger: rz.Ledger) -> Non
         refused = ledger.spend("people", query)
         assert not refused.admitted and refused.binding == "people"
         assert refused.reason == (
-            "refused: pure_dp declares the unit 'event', the budget's is 'person'; nothing of this"
-            " kind fits"
+            "refused: pure_dp declares the unit 'event', but the budget's is 'person'; nothing of"
+            " this kind fits"
         )
     assert not ledger.reserve("people", declared).admitted
     assert ledger.check(["events", "people"], declared).binding == "people"
@@ -597,7 +597,7 @@ def test_a_short_hold_is_soon_over(ledger: rz.Ledger) -> None:
 def test_a_ledger_that_was_closed_spends_nothing(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.close()
-    with pytest.raises(rz.StoreUnavailable, match="was closed: open it again"):
+    with pytest.raises(rz.StoreUnavailable, match="is closed: open it again"):
         ledger.spend("b", PureDp(0.5))
     assert len(ledger.history("b")) == 1
 
@@ -625,4 +625,4 @@ def test_the_search_for_what_would_fit_takes_a_small_share_of_the_limit(query: M
         fits = eval(advice.removesuffix(" would fit"), vars(mechanisms))
         assert rules.spend(standing, asked(fits)).admitted
     else:
-        assert advice == "what would fit takes too much work to find: ask for largest"
+        assert advice == "what would fit takes too much work to find: read largest"

@@ -68,7 +68,7 @@ def test_what_fits_keeps_its_noise() -> None:
 def test_what_cannot_be() -> None:
     with pytest.raises(rz.ArgumentError, match="workload must be a single one"):
         rz.recommend(1.0, 1e-6, "suite")
-    with pytest.raises(rz.ArgumentError, match="workload must have noise to turn"):
+    with pytest.raises(rz.ArgumentError, match="workload must have noise that can be scaled"):
         fixed = rz.from_pair([0.6, 0.4], [0.4, 0.6])
         rz.recommend(0.6, 1e-6, fixed, n=9, filters=["basic"])
     with pytest.raises(rz.ArgumentError, match="n must be positive"):

@@ -320,5 +320,5 @@ def test_automatic_filter_is_told_what_is_expected() -> None:
 
 @pytest.mark.parametrize("name", ["seed", "count", "family", "shape"])
 def test_a_single_workload_takes_no_seed(name: str) -> None:
-    with pytest.raises(rz.ArgumentError, match=f"{name} is for workload='suite' alone, got 3"):
+    with pytest.raises(rz.ArgumentError, match=f"{name} applies only to workload='suite', got 3"):
         rz.compare_filters(EPS, DELTA, rz.pure_dp(0.1), ["pure"], **{name: 3})

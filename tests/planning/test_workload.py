@@ -69,7 +69,7 @@ def test_composition_of_a_prefix(count: int) -> None:
         ('{"queries": []}', "queries must be non-empty"),
         ('{"queries": {}}', "queries must be a list of queries"),
         ('{"queries": [1]}', "mechanism must be a JSON object, got 1"),
-        ('{"queries": [{"kind": "laplace"}]}', "laplace needs scale"),
+        ('{"queries": [{"kind": "laplace"}]}', "laplace needs the field 'scale'"),
         ('{"queries": [{"mechanism": {"kind": "pure_dp", "eps": 1}, "repeat": 0}]}', "between 1"),
         ('{"queries": [{"mechanism": {"kind": "pure_dp", "eps": 1}, "times": 2}]}', "'times'"),
         ('{"queries": [{"kind": "pure_dp", "eps": 1}], "repeat": 1}', "repeat must be true or"),

@@ -293,7 +293,9 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
     ledger = rz.open_ledger(f"sqlite:///{tmp_path}/b.db")
     office = open_context(Settings(host="0.0.0.0"), ledger)
     try:
-        with pytest.raises(ArgumentError, match="residua token create --role admin makes one"):
+        with pytest.raises(
+            ArgumentError, match="create one with: residua token create --role admin"
+        ):
             check(office)
         past = datetime.now(UTC) - timedelta(days=2)
         office.tokens.add(auth.new_token("admin", days=1, now=past)[0])
@@ -313,7 +315,7 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
         ({"role": "engine", "principal": ""}, "name must be"),
         ({"role": "engine", "budgets": ["*"]}, "budget must be a name"),
         ({"role": "engine", "budgets": ["a*b"]}, "budget must be a name"),
-        ({"role": "auditor", "budgets": ["web"]}, "scope must be left out for auditor"),
+        ({"role": "auditor", "budgets": ["web"]}, "scope must be empty for the role auditor"),
         ({"role": "engine", "days": 0}, "days must be"),
         ({"role": "engine", "days": float("nan")}, "days must be"),
     ],

@@ -294,7 +294,7 @@ def test_what_is_committed_is_answered_even_if_what_is_left_is_not_known(
     assert len(records(own, "b")) == 3
     with own.client("engine") as client:
         receipt = client.spend("b", query, key="k")
-    assert receipt.replayed and "not worked out in time" in receipt.remaining
+    assert receipt.replayed and "not computed in time" in receipt.remaining
 
 
 def leave(service: Service, name: str, mechanism: str, key: str, after: Callable[[], None]) -> None:

@@ -32,7 +32,7 @@ def test_flags_over_environment_over_file_over_defaults(tmp_path: Path) -> None:
         ({"RESIDUA_LOG_FORMAT": "xml"}, "log_format must be one of json, text, got 'xml'"),
         ({"RESIDUA_TLS_CERT": "c.pem"}, "got no tls_key"),
         ({"RESIDUA_DEV": "1", "RESIDUA_HOST": "0.0.0.0"}, "dev must stay on a loopback"),
-        ({"RESIDUA_CONFIG": "/no/such"}, "config must be a file to read, got /no/such"),
+        ({"RESIDUA_CONFIG": "/no/such"}, "config must be a readable file, got /no/such"),
     ],
 )
 def test_what_is_wrong_is_named(environment: dict[str, str], said: str) -> None:

@@ -1,4 +1,4 @@
-"""An attack: the worst case of a rule against what the rule promises.
+"""An attack compares the worst case of a rule with what the rule promises.
 
 YES means that the promise holds, proven for this catalogue and these rounds: the upper side of the
 worst case lies below the guarantee. NO means that it is broken, proven: the lower side rises above

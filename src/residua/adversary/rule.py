@@ -127,7 +127,7 @@ def as_queries(catalogue: Any) -> tuple[Query, ...]:
         )
     queries = tuple(as_query(query, f"catalogue[{i}]") for i, query in enumerate(catalogue))
     if not queries:
-        raise ArgumentError("catalogue must hold at least one query, got []")
+        raise ArgumentError("catalogue must contain at least one query, got []")
     return queries
 
 

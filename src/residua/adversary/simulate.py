@@ -1,4 +1,4 @@
-"""Adversaries for real: a strategy played against a filter, many times.
+"""Simulated adversaries: a strategy is played against a filter many times.
 
 Answers are drawn as the first data set gives them (`P`), and each run scores
 `(1 - x e^-Z)_+` for its total loss `Z`: the likelihood-ratio estimator, whose mean is `h(x)`

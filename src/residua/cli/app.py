@@ -75,15 +75,15 @@ BAD_INPUT = (
     TooLargeError,
 )
 EXIT_CODES = {
-    0: "done; the query was admitted, the proof found",
-    1: "checked, and it does not hold (verify, attack); not all was drawn (figures)",
+    0: "done: the query was admitted, or everything was proven",
+    1: "a check failed (verify, attack), or a picture is missing (figures)",
     2: "bad input: an argument, a file that is not a ledger, a missing package",
     3: "refused: nothing was spent",
-    4: "the ledger or the service cannot do it",
+    4: "the ledger or the service cannot do this",
     5: "the outcome is unknown: ask again with the same key",
     6: "this key was already used (unless --replay-ok): do not run the query again",
     7: "undecided: neither proven nor refuted (verify)",
-    PIPE_CLOSED: "the reader closed the pipe, as head does; what was done is done",
+    PIPE_CLOSED: "the reader closed the pipe, as head does; nothing is undone",
 }
 """What a command's exit code means; the same for every command."""
 
@@ -162,9 +162,9 @@ def root(
         ),
     ] = False,
 ) -> None:
-    """Differential-privacy budgets, computed as proven intervals.
+    """Enforce differential-privacy budgets, with proven numbers.
 
-    Queries are mechanisms, written as JSON, the same everywhere:
+    A query is a mechanism, written as JSON:
 
     \b
       {"kind": "gaussian", "sigma": 4.0}
@@ -172,6 +172,6 @@ def root(
       {"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}
       {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}
 
-    or by a flag for each kind: --laplace scale=2. `residua mechanisms` lists the kinds. Here
-    "steps" may also be called "count", and a Gaussian may be given by "mu", which is gdp.
+    or as a flag named after its kind: --laplace scale=2. `residua mechanisms` lists the kinds. On
+    the command line "count" is another name for "steps", and a Gaussian with "mu" means gdp.
     """

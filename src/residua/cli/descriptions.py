@@ -60,7 +60,7 @@ def _several(text: str) -> list["Mechanism"]:
         return [parse_mechanism(text)]
     items = _read(text)
     if not items:
-        raise ArgumentError("queries must hold at least one query, got []")
+        raise ArgumentError("queries must contain at least one query, got []")
     for item in items:
         if not isinstance(item, dict):
             raise ArgumentError(f"queries must be JSON objects, got {_shorten(json.dumps(item))}")
@@ -176,7 +176,7 @@ def parse_filter(text: str) -> "Filter":
     try:
         return from_json(_filter_fields(Path(text).read_text(encoding="utf-8").strip()))
     except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"filter must be a file to read, got {text} ({error})") from None
+        raise ArgumentError(f"filter must be a readable file, got {text} ({error})") from None
     except (ArgumentError, ArgumentTypeError) as error:
         raise ArgumentError(f"{text}: {error}") from None
 
@@ -194,7 +194,7 @@ def both_of(eps: float | None, delta: float | None) -> tuple[float, float]:
     """Both, or an error that names the one that is missing."""
     if eps is None or delta is None:
         missing = "--eps" if eps is None else "--delta"
-        raise ArgumentError(f"a budget must have --eps and --delta, got no {missing}")
+        raise ArgumentError(f"give --eps and --delta together, got no {missing}")
     return eps, delta
 
 
@@ -221,7 +221,7 @@ def chosen_filter(given: str | None, eps: float | None, delta: float | None, wha
             raise ArgumentError("give --filter, or --eps with or without --delta, got both")
         return parse_filter(given)
     if eps is None and delta is None:
-        raise ArgumentError(f"{what}, got none")
+        raise ArgumentError(f"{what}, got neither")
     if eps is not None and not delta:
         from residua.filters.additive.basic import PureFilter
 

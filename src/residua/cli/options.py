@@ -126,7 +126,7 @@ class QueryCommand(TyperCommand):
                     if rest[0].startswith("--"):
                         raise ArgumentError(
                             f"{name} must be followed by its value, got {rest[0]};"
-                            f" a value like that is written {name}={rest[0]}"
+                            f" write such a value as {name}={rest[0]}"
                         )
                     found.append(rest.pop(0))
                 continue
@@ -216,7 +216,7 @@ def _from_query(rest: list[str]) -> str:
         text = Path(given).read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise ArgumentError(
-            f"query must be JSON or a file to read, got {given} ({error})"
+            f"query must be JSON or a readable file, got {given} ({error})"
         ) from None
     if text[:1] not in ("{", "["):
         raise ArgumentError(f"{given}: query must be a JSON object, got {text[:60]!r}")

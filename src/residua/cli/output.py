@@ -140,7 +140,10 @@ def _decimal(x: float, context: Context) -> str:
 
 Draw = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Draw the adversary, if there is one, to this file."),
+    typer.Option(
+        metavar="FILE",
+        help="Draw the adversary, if there is one, and write the picture to this file.",
+    ),
 ]
 
 

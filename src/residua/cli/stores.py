@@ -127,7 +127,7 @@ def warn(read_only: str | None) -> None:
 
 def _with_flag(error: ArgumentError) -> ArgumentError:
     """An error about an undeclared relation, with the name of the flag."""
-    begins = "assume_budget_relation must be true, or a relation declared: "
+    begins = "assume_budget_relation must be true or a relation declared: "
     if not str(error).startswith(begins):
         return error
     why = str(error).removeprefix(begins).removesuffix(", got False")
@@ -140,8 +140,10 @@ def _with_token_options(message: str, token: str | None) -> str:
     """A service's error about a token, with the names of the options."""
     if "Authorization" in message:
         if token is None:
-            return "the service asks for a token: give --token, or set RESIDUA_TOKEN"
-        return "the token (--token or RESIDUA_TOKEN) must be as rz_ID_SECRET, got something else"
+            return "the service needs a token: give --token or set RESIDUA_TOKEN"
+        return (
+            "the token (--token or RESIDUA_TOKEN) must look like rz_ID_SECRET, got something else"
+        )
     if message.startswith("the token "):
         return message.replace("the token", "the token (--token or RESIDUA_TOKEN)", 1)
     return message
@@ -234,7 +236,6 @@ def heads_by_budget(option: str, given: list[str] | None) -> dict[str, Any] | No
 def _hash(option: str, text: str) -> str:
     if re.fullmatch(r"[0-9a-f]{64}", text) is None:
         raise ArgumentError(
-            f"{option} must be a whole hash, 64 of 0 to 9 and a to f as a receipt has it,"
-            f" got {text!r}"
+            f"{option} must be a whole hash as on a receipt (64 hexadecimal digits), got {text!r}"
         )
     return text

@@ -1,4 +1,4 @@
-"""What notebooks show of PLDs, filters and plans: HTML with inline pictures, without any library.
+"""PLDs, filters and plans in notebooks: HTML with inline SVG, without any other library.
 
 A privacy profile is `delta` on a logarithmic scale against `eps`; a line is the upper bound of what
 it shows. Colours come from the page (`currentColor`), so that light and dark pages both work.

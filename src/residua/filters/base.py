@@ -307,7 +307,7 @@ class Filter(ABC):
 
     def spent_in(self, state: State) -> Any:
         """What was spent in a state, rounded up."""
-        raise ArgumentError(f"{self.kind} has no amount that is spent, ask for remaining")
+        raise ArgumentError(f"{self.kind} has no amount that is spent; use remaining")
 
     @property
     def history(self) -> tuple[Decision, ...]:

@@ -64,7 +64,7 @@ def filter_class(kind: str) -> type[Filter]:
 def to_dict(filter: Filter) -> dict[str, Any]:
     """The configuration as plain data; fields that are None are left out."""
     if filter.kind not in KINDS:
-        raise ArgumentError(f"{filter.kind} has no description: it lives in memory only")
+        raise ArgumentError(f"{filter.kind} cannot be stored: it exists in memory only")
     out = _head(filter)
     for field in dataclasses.fields(filter):  # type: ignore[arg-type]
         value = getattr(filter, field.name)
@@ -105,7 +105,7 @@ def from_dict(given: Any) -> Filter:
 def state_to_json(filter: Filter, state: State) -> str:
     """Canonical JSON of a state."""
     if filter.kind not in KINDS:
-        raise ArgumentError(f"states of {filter.kind} have no description, they live in memory")
+        raise ArgumentError(f"states of {filter.kind} cannot be stored: they exist in memory only")
     out = _head(filter)
     out.update(_state_fields(state))
     return canonical(out)

@@ -65,7 +65,7 @@ def individual_filter(value: Any) -> IndividualFilter:
         kinds = ", ".join(kind.__name__ for kind in _KINDS)
         raise ArgumentError(f"filter must be one of {kinds}, got {value!r}")
     if value.history:
-        raise ArgumentError(f"filter must be one that was not asked anything yet, got {value!r}")
+        raise ArgumentError(f"filter must be unused, got {value!r}")
     checks.require(capacity(value) > 0, "filter", "one with a positive capacity", value)
     # With less than a unit no subject would ever take part in anything.
     checks.require(units_of(value).capacity > 0, "filter", "one with more than 1e-44", value)
@@ -135,14 +135,16 @@ COLUMNS = ("nu", "eps", "sensitivity")
 def check_request(column: str | None, mechanism: Any, levels: Any) -> None:
     """Check that a loss column, a mechanism and levels go together."""
     if column in ("nu", "eps") and mechanism is not None:
-        raise ArgumentError(f"mechanism goes with a column sensitivity or none, got {column}")
+        raise ArgumentError(
+            f"mechanism must come with a column sensitivity or no column, got {column}"
+        )
     if column is None and mechanism is None:
         names = ", ".join(COLUMNS)
         raise ArgumentError(f"losses must have one of the columns {names}, or a mechanism be given")
     if column == "sensitivity" and mechanism is None:
         raise ArgumentError("a column sensitivity needs the mechanism that it scales, got None")
     if levels is not None and column not in ("eps", "sensitivity"):
-        raise ArgumentError(f"levels go with a column eps or sensitivity, got {column}")
+        raise ArgumentError(f"levels must come with a column eps or sensitivity, got {column}")
     if mechanism is not None:
         as_query(mechanism, "mechanism")
         if isinstance(mechanism, Mechanism):
@@ -194,7 +196,7 @@ def _by_level(filter: IndividualFilter, scale: float, is_laplace: bool, given: A
     units = units_of(filter)
     if isinstance(filter, PureFilter):
         if given is not None:
-            raise ArgumentError(f"levels are not needed, {filter!r} charges every eps as it is")
+            raise ArgumentError(f"levels are not needed: {filter!r} charges every eps as it is")
         return Linear(units, scale)
     # Rounded as losses are, and so a sensitivity that is a level stays on it.
     built_in = given is None

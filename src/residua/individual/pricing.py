@@ -1,4 +1,4 @@
-"""What a spend takes from each subject: the one kernel that every engine calls.
+"""What a spend costs each subject: the one function that every engine calls.
 
 `charge(left, loss)` takes a column of what is left (in units) and a column of losses and returns
 what is left afterwards, -1 where the loss does not fit. It works row by row, in integers, and
@@ -72,7 +72,7 @@ class Units:
             amount = capacity * Fraction(10) ** digits
             if amount <= MOST_UNITS:
                 return cls(digits, int(amount // 1))
-        raise AssertionError(f"capacities are at most 1e12, got {capacity}")
+        raise AssertionError(f"capacities must be at most 1e12, got {capacity}")
 
     @property
     def size(self) -> Fraction:

@@ -203,7 +203,7 @@ def _store(address: Any, engine: Any, requested: Header | None, spark: Any) -> S
     engines = _ENGINES[kind]
     chosen = engines[0] if engine is None else checks.one_of("engine", engine, engines)
     if spark is not None and chosen != "spark":
-        raise ArgumentError(f"spark goes with engine='spark', got engine={chosen!r}")
+        raise ArgumentError(f"spark must come with engine='spark', got engine={chosen!r}")
     if kind == "memory":
         if requested is None:
             raise ArgumentError("address must be on disk to be opened, got 'memory:'")

@@ -132,7 +132,7 @@ class BudgetedTraining:
         if getattr(data_loader.collate_fn, "rand_on_empty", False):
             raise UnsupportedError(
                 "data_loader must give an empty batch for an empty sample, got "
-                "rand_on_empty=True: the first record would displace a random one",
+                "rand_on_empty=True: the first record would replace a random one",
                 data_loader,
             )
         self.filter = filter

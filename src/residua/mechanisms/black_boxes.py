@@ -152,7 +152,7 @@ class Rdp(BlackBox):
             checks.require(good, "epsilons", f"between 0 and {LARGEST_DIVERGENCE:g}", eps)
         if len(self.orders) != len(self.epsilons):
             raise ArgumentError(
-                f"epsilons must have the length of orders ({len(self.orders)}),"
+                f"epsilons must have the same length as orders ({len(self.orders)}),"
                 f" got {len(self.epsilons)}"
             )
 

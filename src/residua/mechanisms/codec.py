@@ -202,7 +202,7 @@ def _parse(value: Any, depth: int) -> Any:
         for item in value:
             if isinstance(item, list | tuple):
                 raise ArgumentTypeError(
-                    f"lists must hold numbers or mechanisms, got {checks.shown(item)}"
+                    f"lists must contain numbers or mechanisms, got {checks.shown(item)}"
                 )
         return tuple(_parse(item, depth) for item in value)
     return value

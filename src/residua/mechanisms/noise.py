@@ -1,4 +1,4 @@
-"""Mechanisms that add noise to a number or a vector, and the pair that dominates each."""
+"""Mechanisms that add noise to a number or a vector, and the dominating pair of each."""
 
 from __future__ import annotations
 

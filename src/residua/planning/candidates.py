@@ -87,7 +87,7 @@ def _candidate(given: Any, name: str | None = None) -> Candidate:
     checks.instance("a filter or a kind", given, str, "given")
     if given not in _BUILDERS:
         raise ArgumentError(
-            f"filters must be of {', '.join(_BUILDERS)}, got {checks.shown(given)}"
+            f"filters must be among {', '.join(_BUILDERS)}, got {checks.shown(given)}"
             f"{checks.near(given, _BUILDERS)}"
         )
     return Candidate(name or given, _BUILDERS[given])

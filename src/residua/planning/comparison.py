@@ -371,7 +371,9 @@ def compare_filters(
         return SuiteComparison(eps, delta, names, rows, int(seed))
     for name, given in (("seed", seed), ("count", count), ("family", family), ("shape", shape)):
         if given is not None:
-            raise ArgumentError(f"{name} is for workload='suite' alone, got {checks.shown(given)}")
+            raise ArgumentError(
+                f"{name} applies only to workload='suite', got {checks.shown(given)}"
+            )
     workloads = as_workloads(workload)
     rows = _rows(workloads, len(workloads), running, setting, most, progress)
     return FilterComparison(eps, delta, names, rows)

@@ -104,7 +104,7 @@ def are_admitted(
             return enough
     if n > MOST and not filter.skips:
         raise ArgumentError(
-            f"n must be such that at most {MOST} requests are decided by {filter.kind},"
+            f"n must be so small that at most {MOST} requests are decided by {filter.kind},"
             f" which decides one by one, got {n} requests"
         )
     if known:
@@ -136,7 +136,7 @@ def as_queries(query: object) -> tuple[Query, ...]:
     if not isinstance(query, list | tuple):
         return (as_query(query),)
     if not query:
-        raise ArgumentError("query must hold at least one query, got an empty list")
+        raise ArgumentError("query must contain at least one query, got an empty list")
     return tuple(as_query(one, f"query[{place}]") for place, one in enumerate(query))
 
 

@@ -82,7 +82,7 @@ class Odometer:
             meant = relation_of(asked, self.relation if relation is None else relation)
             if self.relation is not None and meant != self.relation:
                 raise ArgumentError(
-                    f"relation must be {self.relation}, as of earlier queries, got {meant!r}"
+                    f"relation must be {self.relation}, as for earlier queries, got {meant!r}"
                 )
         stated, rest = split(asked, meant, lambda box: _declared_cost(box, self.alpha))
         cost = renyi_cost(rest, self.alpha)

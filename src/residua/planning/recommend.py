@@ -155,8 +155,8 @@ def recommend(
     turned = _least_noise(setting, made[chosen], chosen == "plan", most)
     if turned is None and not whole:
         raise ArgumentError(
-            f"workload must have noise to turn, since only {row.optimum} of {target.round} queries"
-            f" fit, got {describe(target.queries[0].query)}"
+            f"workload must have noise that can be scaled, since only {row.optimum} of"
+            f" {target.round} queries fit, got {describe(target.queries[0].query)}"
         )
     if turned is not None and whole:
         why += f" All of it fits, and would with {turned[0]:.4g} times the noise and {chosen}."

@@ -193,7 +193,7 @@ def mixture_of_gaussians(
     order = sorted(merged)
     others = [(a, float_down(merged[a])) for a in order[:-1]]
     rest = 1 - sum((Fraction(w) for _, w in others), Fraction(0))
-    checks.require(rest > 0, "probabilities", "such that they sum to 1", total)
+    checks.require(rest > 0, "probabilities", "normalised to sum to 1", total)
     if order[0] == 0.0 and len(others) == 1 and Fraction(float(rest)) == rest:
         return subsampled_gaussian(sigma, float(rest), direction, sensitivity=order[-1])
     made = GaussianMixture(sigma, order[-1], tuple(others), 0.0, ())
@@ -301,8 +301,8 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     checks.same_length("alphas", a, "betas", b)
     order = np.lexsort((-b, a))
     a, b = a[order], b[order]
-    checks.require(a[0] == 0.0, "alphas", "such that the curve starts at alpha = 0", float(a[0]))
-    checks.require(b[-1] == 0.0, "betas", "such that the curve ends at beta = 0", float(b[-1]))
+    checks.require(a[0] == 0.0, "alphas", "0 at the start of the curve", float(a[0]))
+    checks.require(b[-1] == 0.0, "betas", "0 at the end of the curve", float(b[-1]))
     worst = float(np.max(b - (1.0 - a)))
     checks.require(worst <= SHAPE_TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
     worst = float(np.max(np.diff(b), initial=0.0))

@@ -133,7 +133,7 @@ def _members(plds: Iterable[Pld]) -> list[Pld]:
             f"plds must be a sequence of Pld, got {checks.shown(plds)}"
         ) from None
     if not members:
-        raise ArgumentError("plds must hold at least one Pld, got []")
+        raise ArgumentError("plds must contain at least one Pld, got []")
     return members
 
 

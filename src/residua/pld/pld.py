@@ -215,7 +215,10 @@ class Pld:
             return self
         counts = [*self.terms.values(), *(k for _, _, k in (self.gaussian or Gaussian(())).parts)]
         checks.require(
-            n * max(counts, default=1) <= _MOST, "n", "such that counts stay at most 2**53", n
+            n * max(counts, default=1) <= _MOST,
+            "n",
+            "small enough that counts stay at most 2**53",
+            n,
         )
         return Pld(
             self.gaussian.power(n) if self.gaussian else None,

@@ -133,7 +133,7 @@ class Authenticator:
     def _shown(self, header: str | None) -> tuple[str, str]:
         """The id of the token that a header has, and the hash of its secret; raises on others."""
         if header is None:
-            raise _unauthenticated("a token is needed: Authorization: Bearer TOKEN")
+            raise _unauthenticated("a token is needed (Authorization: Bearer TOKEN)")
         scheme, _, text = header.partition(" ")
         found = parse_token(text.strip()) if scheme.lower() == "bearer" else None
         if found is None:
@@ -223,7 +223,7 @@ def new_token(
         )
     scope = None if budgets is None else tuple(_pattern(one) for one in budgets)
     if scope is not None and role in ("admin", "auditor"):
-        raise ArgumentError(f"scope must be left out for {role}, who sees every budget")
+        raise ArgumentError(f"scope must be empty for the role {role}, which sees every budget")
     now = now or datetime.now(UTC)
     expires = (
         None if days is None else now + timedelta(days=checks.between("days", days, 1e-6, 36500.0))
@@ -258,8 +258,7 @@ def scope_covers(scope: tuple[str, ...] | None, budget: str) -> bool:
 def _pattern(given: str) -> str:
     if not isinstance(given, str) or not given or given == "*" or "*" in given[:-1]:
         raise ArgumentError(
-            "budget must be a name, or the beginning of names with a * at its end,"
-            f" got {checks.shown(given)}"
+            f"budget must be a name, or a prefix followed by *, got {checks.shown(given)}"
         )
     return given
 
@@ -311,7 +310,7 @@ class TokenStore:
             connection.execute(change)
             row = _row(connection, id)
             if row is None:
-                raise ArgumentError(f"token must be the id of one that exists, got {id!r}")
+                raise ArgumentError(f"token must be the id of an existing token, got {id!r}")
             self._store.commit(
                 connection, lambda other: _token(_row(other, id)).revoked is not None
             )

@@ -1,4 +1,4 @@
-"""Numbers for Prometheus. Names of budgets and principals are not labels, as they are not public.
+"""Metrics for Prometheus. Names of budgets and principals are not labels: they are not public.
 
 Each application has its own registry, so that several can live in one process.
 """

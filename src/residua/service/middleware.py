@@ -159,8 +159,7 @@ class Limits:
         if host not in _LOCAL or (origin is not None and _host(origin) not in _LOCAL):
             raise Problem(
                 "foreign-origin",
-                "a service for development answers to localhost alone, so Host and Origin must be"
-                " of it",
+                "a development service answers only localhost: Host and Origin must be localhost",
             )
 
     def _receiving(self, receive: Receive) -> Receive:

@@ -1,4 +1,4 @@
-"""Run the service: check settings before it listens, and end in order.
+"""Run the service: check the settings before it listens, and shut it down in order.
 
 On SIGTERM or SIGINT no more requests are taken, those that are being answered are finished (for at
 most `grace` seconds), and then the ledger is closed. A spend that has reached the gate is finished
@@ -70,14 +70,14 @@ def check(context: ServiceContext) -> None:
     if not settings.is_loopback and valid == 0:
         raise ArgumentError(
             f"host must be a loopback address while there is no valid token, got {settings.host!r};"
-            " residua token create --role admin makes one"
+            " create one with: residua token create --role admin"
         )
     if valid == 0 and not settings.dev:
-        logs.event("there is no valid token yet: residua token create makes one", level=30)
+        logs.event("there is no valid token yet: create one with residua token create", level=30)
     if not settings.is_loopback and settings.tls_cert is None:
-        logs.event("no TLS: tokens can be read on the way unless a proxy adds it", level=30)
+        logs.event("no TLS: tokens can be intercepted unless a proxy adds it", level=30)
     if settings.dev:
-        logs.event("for development: every caller of this address is an admin", level=30)
+        logs.event("development mode: every caller of this address is an admin", level=30)
     if context.ledger.read_only:
         logs.event("the ledger is read-only", level=40, why=str(context.ledger.read_only))
 

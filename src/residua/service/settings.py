@@ -138,7 +138,7 @@ def from_file(path: Path) -> dict[str, Any]:
     try:
         given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ArgumentError(f"config must be a file to read, got {path} ({error})") from None
+        raise ArgumentError(f"config must be a readable file, got {path} ({error})") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ArgumentError(f"config must be TOML, got {path} ({error})") from None
     found = {}
@@ -152,7 +152,7 @@ def _known(name: str, shown: str, names: set[str]) -> None:
     if name in FIELDS:
         return
     near = difflib.get_close_matches(shown.split(" ")[0], names, n=1)
-    advice = f"did you mean {near[0]}?" if near else f"they are {', '.join(sorted(names))}"
+    advice = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(sorted(names))}"
     raise ArgumentError(f"there is no setting {shown}; {advice}")
 
 

@@ -14,10 +14,10 @@ from residua.verify.proofs.verdict import Word
 NOTES = (
     "A proof is about what the records say. No verifier can prove that the mechanism that ran is"
     " the one that was described, that its sensitivity is what was declared, or that its noise was"
-    " sampled as it should be.",
+    " sampled correctly.",
     "No verifier can prove that every use of the data went through this ledger.",
-    "The hash chain shows that nothing under a head was changed. That the head itself is the last"
-    " one that was given out shows only against receipts or an anchor.",
+    "The hash chain shows that nothing under a head was changed. Only receipts or an anchor show"
+    " that the head itself is the latest one.",
     "Parameters, keys and reasons are taken to be functions of public information and past answers,"
     " never of the data.",
 )
@@ -132,7 +132,7 @@ class Report:
             self._checked_against,
         ]
         if self.since:
-            lines.append("  what an earlier report has proven is not counted")
+            lines.append("  steps that an earlier report proved are not counted")
         if self.problems:
             places = _counted(len(self.problems), "place")
             lines.append(f"the records are broken in {places}:")

@@ -25,7 +25,7 @@ def signed(report: Report, key_file: str | Path) -> str:
     try:
         key = serialization.load_pem_private_key(Path(key_file).read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
-        raise ArgumentError(f"key must be a PEM file without password, got {error}") from None
+        raise ArgumentError(f"key must be a PEM file without a password, got {error}") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise ArgumentError(f"key must be an Ed25519 key, got {type(key).__name__}")
     text = report.to_json()

@@ -179,7 +179,7 @@ def _table(line: str) -> tuple[str, bytes] | None:
     except (ValueError, KeyError, TypeError, RecursionError, binascii.Error) as error:
         raise BrokenRecord(f"a table that cannot be read: {error}") from None
     if not isinstance(hash, str):
-        raise BrokenRecord(f"a table that is not named by its hash: {hash!r:.60}")
+        raise BrokenRecord(f"a table whose name is not its hash: {hash!r:.60}")
     return hash, content
 
 
@@ -252,17 +252,17 @@ def check_heads(chains: Mapping[str, Chain], expected: list[Mark]) -> list[Probl
 def _not_there(name: str, chain: Chain | None, seq: int | None, hash: str) -> str | None:
     """Why a record that was given out is not in a chain, if so."""
     if chain is None:
-        return f"the budget {name!r}, of which a head was given out, is missing"
+        return f"the budget {name!r} is missing, although a head of it is expected"
     if seq is None:
         if any(record.hash == hash for record in chain.records):
             return None
-        return f"the head {hash[:12]}… that was given out is not in the chain"
+        return f"the expected head {hash[:12]}… is not in the chain"
     record = chain.at(seq)
     if record is None:
         last = chain.records[-1].seq if chain.records else None
-        return f"the chain ends at {last}: the record {seq} that was given out is gone"
+        return f"the chain ends at {last}, but record {seq} is expected: records are missing"
     if record.hash != hash:
-        return f"hashes to {record.hash[:12]}…, given out was {hash[:12]}…: rewritten"
+        return f"hashes to {record.hash[:12]}…, but {hash[:12]}… is expected: it was rewritten"
     return None
 
 
@@ -293,7 +293,7 @@ def check_verified(
     for name, (seq, hash) in marks.items():
         chain = chains.get(name)
         if chain is None:
-            missing.append(Problem(name, None, "was verified before, and the budget is missing"))
+            missing.append(Problem(name, None, "the budget was verified before and is now missing"))
             continue
         record = chain.at(seq)
         if record is None or (hash is not None and record.hash != hash):

@@ -51,7 +51,9 @@ def _started() -> WorkerProcess:
     try:
         return WorkerProcess()
     except OSError as error:
-        raise LedgerError(f"jobs must be 1 here, for no process can be started ({error})") from None
+        raise LedgerError(
+            f"jobs must be 1 here, because no process can be started ({error})"
+        ) from None
 
 
 def _each(do: Callable[[T], R], items: Sequence[T]) -> list[R]:

@@ -73,7 +73,7 @@ def test_arbitrary_queries_get_the_computed_guarantee() -> None:
         (lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), 3), "catalogue must be given.*nothing is"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1)), "rounds must be given for arbitrary queries"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), 0), "rounds must be 1 or more, got 0"),
-        (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, ()), "catalogue must hold at least one"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, ()), "catalogue must contain at least one"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, "pure"), "one of gaussian, pure_delta"),
         (lambda: rz.NaturalFilter(1.0, 2), "budget must be a Pld or a mechanism"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), None, CROSSING), "rounds must be given unless"),
@@ -100,7 +100,7 @@ def test_a_query_is_charged_as_one_that_dominates_it() -> None:
     refused = natural.request(rz.pure_dp(0.6))
     assert not refused.admitted and "no query of the catalogue does" in refused.reason
     family = rz.NaturalFilter(rz.gaussian(mu=1.0), catalogue="gaussian")
-    assert "not of the family" in family.request(rz.pure_dp(0.1)).reason
+    assert "not in the family" in family.request(rz.pure_dp(0.1)).reason
 
 
 def test_reasons_say_what_was_asked_what_it_needs_what_is_left_and_what_would_fit() -> None:

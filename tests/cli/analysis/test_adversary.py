@@ -109,7 +109,7 @@ def test_attack_says_which_guarantee_each_line_is_about() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("attack", "--pure-dp", "eps=1"), "queries go with --filter"),
+        (("attack", "--pure-dp", "eps=1"), "queries must come with --filter"),
         (("attack", "--filter", "pure eps=1"), "--filter must come with queries"),
         (("attack", "--kind", "magic"), "kind must be one of"),
         (("attack", "--filter", "pure eps=1", "--rounds", "0", "--pure-dp", "eps=1"), "rounds"),
@@ -170,7 +170,7 @@ def test_figures_names_what_is_wrong(tmp_path: Path) -> None:
         (("--only", "strategy"), "--out"),
     ):
         assert said in refusal("figures", *arguments)
-    assert "--draw goes with --filter" in refusal("attack", "--draw", "x.svg")
+    assert "--draw must come with --filter" in refusal("attack", "--draw", "x.svg")
     wrong = refusal("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.xyz"))
     assert "the file must be one to draw to" in wrong
 

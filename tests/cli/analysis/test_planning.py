@@ -47,7 +47,7 @@ def test_plan_takes_a_state() -> None:
 
 def test_plan_where_nothing_fits_or_everything() -> None:
     text = run("plan", "--filter", "pure eps=1", "--gaussian", "sigma=1")
-    assert "none: no noise of this kind would fit" in text
+    assert "none: no amount of noise is enough" in text
     answer = run_json("plan", "--filter", "pure eps=1", "--gaussian", "sigma=1")
     assert answer["how_many"] == 0 and answer["least_noise"] is None
     text = run("plan", "--filter", "pure eps=1", "--pure-dp", "eps=0", "--most", "9")
@@ -74,7 +74,7 @@ def test_recommend_says_what_planning_says() -> None:
     assert '{"delta":1e-06,"eps":1.0,"kind":"basic"}' in text
     for wrong in (given, (*given, "--pure-dp", "eps=0.1", "--workload", "suite")):
         assert "give queries or --workload" in refusal("recommend", *wrong)
-    assert "a budget must have --eps and --delta" in refusal("recommend", "--pure-dp", "eps=0.1")
+    assert "give --eps and --delta together" in refusal("recommend", "--pure-dp", "eps=0.1")
 
 
 def test_a_budget_means_the_automatic_filter() -> None:
@@ -99,7 +99,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("plan", "--laplace", "scale=2"), "a filter must be given"),
+        (("plan", "--laplace", "scale=2"), "give --filter, --budget, or --eps"),
         (("plan", "--delta", "1e-6", "--laplace", "scale=2"), "got no --eps"),
         (("plan", "--filter", BASIC), "QUERY"),
         (("plan", "--filter", BASIC, "--eps", "1", "--laplace", "scale=2"), "got both"),
@@ -114,7 +114,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
         (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "on either side of each |"),
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
-        (("compare", "--laplace", "scale=2"), "FIRST and SECOND"),
+        (("compare", "--laplace", "scale=2"), "exactly two queries"),
         (("compare", "--eps", "1", "--delta", "1e-6", "--workload", "none"), "a file or 'suite'"),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--workload", "x", "--laplace", "scale=2"),
@@ -122,7 +122,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
         ),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--laplace", "scale=2", "--filter", "x"),
-            "filters must be of pure, basic",
+            "filters must be among pure, basic",
         ),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--count", "0"),
@@ -134,7 +134,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
         ),
         (
             ("compare", "--eps", "1", "--delta", "1e-6", "--laplace", "scale=2", "--seed", "3"),
-            "seed is for workload='suite' alone, got 3",
+            "seed applies only to workload='suite', got 3",
         ),
         (("order", "--laplace", "scale=2"), "SECOND"),
     ],

@@ -166,7 +166,7 @@ def test_reservations(store: str) -> None:
     run("spend", "web", "--pure-dp", "eps=0.5", *at, code=REFUSED)
     assert run_json("commit", hold["id"], *at)["admitted"]
     again = ("commit", hold["id"], *at)
-    assert "this hold was already committed" in run(*again, code=REPLAYED)
+    assert "this reservation was already committed" in run(*again, code=REPLAYED)
     assert run_json(*again, "--replay-ok")["replayed"]
     other = run_json("reserve", "web", "--pure-dp", "eps=0.4", *at)
     assert other["id"] in json.dumps(run_json("status", *at))
@@ -177,7 +177,7 @@ def test_reservations(store: str) -> None:
     assert not third["replayed"]
     assert json.loads(run(*keyed, "--json", code=REPLAYED))["id"] == third["id"]
     assert run_json(*keyed, "--replay-ok") == {**third, "replayed": True}
-    assert "this is the hold that it made" in run(*keyed, code=REPLAYED)
+    assert "this is the reservation that it made" in run(*keyed, code=REPLAYED)
 
 
 def test_several_budgets_and_queries(store: str, tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_another_relation_is_a_refusal(store: str, monkeypatch: pytest.MonkeyPat
     for command in ("check", "spend", "reserve"):
         ask = (command, "web", "--pure-dp", "eps=0.01,relation=replace-one")
         said = run(*ask, code=REFUSED)
-        assert "declares replace-one, the budget's relation is add-remove" in said
+        assert "declares replace-one, but the budget's relation is add-remove" in said
         shown = json.loads(run(*ask, "--json", code=REFUSED))
         assert shown["admitted"] is False and shown["largest"] is None
     assert len(run_json("history", "web", "--refused")["items"]) == 4
@@ -256,9 +256,17 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web"), 2, "QUERY"),
         (("spend", "web", "--laplace", "scale=-1"), 2, "scale must be positive"),
         (("budget", "create", "web"), 2, "--filter, or --eps with or without --delta"),
-        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs eps"),
-        (("budget", "create", "web", "--filter", "gdp_residue"), 2, "gdp_residue needs mu\n"),
-        (("budget", "create", "web", "--filter", "basic eps=1"), 2, "needs delta, got only"),
+        (("budget", "create", "web", "--filter", "pure"), 2, "pure needs the field 'eps'"),
+        (
+            ("budget", "create", "web", "--filter", "gdp_residue"),
+            2,
+            "gdp_residue needs the field 'mu'\n",
+        ),
+        (
+            ("budget", "create", "web", "--filter", "basic eps=1"),
+            2,
+            "needs the field 'delta', got only",
+        ),
         (("budget", "create", "web", "--filter", "pure eps=1 |"), 2, "on either side of each |"),
         (
             ("budget", "create", "web", "--filter", "pure eps=1", "--window", "0"),
@@ -274,15 +282,15 @@ def test_the_automatic_filter(store: str) -> None:
         (("spend", "web", "--pure-dp", "eps=1", "--store", "."), 2, "is a directory"),
         (("history", "web", "--limit", "0"), 2, "--limit"),
         (("plan", "--budget", "none", "--pure-dp", "eps=1"), LEDGER, "none"),
-        (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "--budget excludes"),
-        (("plan", "--pure-dp", "eps=1"), 2, "or by --budget"),
+        (("plan", "--budget", "web", "--eps", "1", "--pure-dp", "eps=1"), 2, "--budget replaces"),
+        (("plan", "--pure-dp", "eps=1"), 2, "--filter, --budget, or"),
         (("token", "create", "--role", "king"), 2, "role must be one of"),
         (("token", "revoke", "none"), 2, "token must be the id"),
         (("token", "list", "--store", "http://127.0.0.1:1"), 2, "a file or a database here"),
         (("serve", "--store", "http://127.0.0.1:1"), 2, "url must begin with"),
-        (("serve", "--host", "0.0.0.0"), 2, "residua token create --role admin makes one"),
+        (("serve", "--host", "0.0.0.0"), 2, "create one with: residua token create --role admin"),
         (("serve", "--host", "0.0.0.0", "--dev"), 2, "dev must stay on a loopback address"),
-        (("serve", "--config", "none.toml"), 2, "config must be a file to read"),
+        (("serve", "--config", "none.toml"), 2, "config must be a readable file"),
         (("serve", "--port", "99999"), 2, "port must be between"),
         (("serve", "--store", "/no/such/b.db"), LEDGER, "create it first"),
     ],
@@ -329,7 +337,7 @@ def test_a_wrong_token_is_an_error(tmp_path: Path) -> None:
     with serving(f"sqlite:///{tmp_path}/b.db", tmp_path / "anchor") as service:
         at = ("--store", service.url)
         said = run("budget", "list", *at, code=LEDGER)
-        assert "asks for a token: give --token, or set RESIDUA_TOKEN" in said
+        assert "needs a token: give --token or set RESIDUA_TOKEN" in said
         altered = service.tokens["admin"][:-2] + "xx"
         for wrong in ("rz_x", "Bearer x", altered):
             text = run("budget", "list", *at, "--token", wrong, code=LEDGER)
@@ -366,5 +374,5 @@ def test_init_twice_is_the_same_ledger() -> None:
     assert first["created"] and not first["budgets"]
     run("budget", "create", "web", "--filter", "pure eps=1")
     assert run_json("init") == {**first, "created": False, "budgets": 1}
-    assert "there is a ledger already" in run("init") and "1 budget with 1 record" in run("init")
+    assert "the ledger already exists" in run("init") and "1 budget with 1 record" in run("init")
     assert "service" in refusal("init", "http://127.0.0.1:1")

@@ -136,7 +136,7 @@ def test_components_that_live_in_memory_can_be_copied() -> None:
     assert union.spend(rz.pure_dp(0.25)).stops == ("pure",)
     again = pickle.loads(pickle.dumps(union))
     assert again.remaining == union.remaining == rz.pure_dp(0.25)
-    with pytest.raises(rz.ArgumentError, match="no description"):
+    with pytest.raises(rz.ArgumentError, match="cannot be stored"):
         union.to_json()
 
 

@@ -96,7 +96,7 @@ def test_a_filter_with_a_history_is_not_taken_as_new(shared: rz.Ledger) -> None:
 
 def test_a_filter_that_lives_in_memory_only(shared: rz.Ledger) -> None:
     anything = rz.UpdateFilter(rz.gaussian(mu=1.0), lambda budget, loss: None)
-    with pytest.raises(rz.ArgumentError, match="no description"):
+    with pytest.raises(rz.ArgumentError, match="cannot be stored"):
         shared.create_budget("update", anything)
 
 

@@ -271,7 +271,7 @@ def test_a_cancelled_task_carries_nothing_of_what_it_interrupted(budget: rz.Ledg
         assert not any(isinstance(one, ValueError) for one in carried(cancelled.value))
 
     asyncio.run(main())
-    assert left(budget) == Fraction(3, 4), "nothing comes back"
+    assert left(budget) == Fraction(3, 4), "nothing is refunded"
 
 
 class Telling(KeyboardInterrupt):

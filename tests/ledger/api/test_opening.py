@@ -157,7 +157,7 @@ def test_a_head_that_is_none_opens_read_only(tmp_path: Path, column: str, value:
         connection.execute(f"UPDATE residua_budgets SET {column} = ?", (value,))
     connection.close()
     with rz.open_ledger(tmp_path / "a.db") as ledger:
-        assert ledger.read_only is not None and "head that is none" in ledger.read_only
+        assert ledger.read_only is not None and "an invalid head" in ledger.read_only
         with pytest.raises((rz.ReadOnlyLedger, rz.BrokenRecord)):
             ledger.spend("b", rz.pure_dp(0.5))
 

@@ -672,7 +672,7 @@ def test_a_store_that_was_lost_is_made_anew_from_its_export(tmp_path: Path, kept
     with rz.open_ledger(path, anchor=anchor) as ledger:
         if kept == "file":
             assert "another ledger" in (ledger.read_only or "")
-            with pytest.raises(rz.ReadOnlyLedger, match="that of another ledger"):
+            with pytest.raises(rz.ReadOnlyLedger, match="belongs to another ledger"):
                 ledger.recover(retire=True)
         with pytest.raises(rz.ReadOnlyLedger, match="1 budget may still lack spends"):
             ledger.recover(export=early.getvalue().splitlines())
@@ -897,9 +897,9 @@ def test_a_ledger_that_was_closed_is_not_opened_by_a_recovery(open_: Open) -> No
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.close()
-    with pytest.raises(rz.StoreUnavailable, match="was closed"):
+    with pytest.raises(rz.StoreUnavailable, match="is closed"):
         ledger.recover()
-    with pytest.raises(rz.StoreUnavailable, match="was closed"):
+    with pytest.raises(rz.StoreUnavailable, match="is closed"):
         ledger.spend("b", rz.pure_dp(0.25))
 
 

@@ -115,7 +115,7 @@ def test_a_body_must_say_that_it_is_json(service: Service, budget: str, kind: st
         ({"relation": "next-door"}, 422, "next-door"),
         ({"unit": ""}, 422, "unit: "),
         ({"parent": "none such"}, 404, "none such"),
-        ({"partition": "p"}, 422, "parent must be named"),
+        ({"partition": "p"}, 422, "parent must be given"),
         ({"window": -1.0}, 422, "window: "),
         ({"window": 0}, 422, "window: "),
         ({"window": 0.5}, 422, "window: "),

@@ -218,7 +218,7 @@ def test_a_client_writes_exports_where_it_can(service: Service, name: str, tmp_p
     with service.client() as client:
         lines = client.export(tmp_path / "all.jsonl")
         assert len((tmp_path / "all.jsonl").read_text().splitlines()) == lines >= 2
-        with pytest.raises(rz.ArgumentError, match="to must be a file to write"):
+        with pytest.raises(rz.ArgumentError, match="to must be a writable file"):
             client.export(tmp_path / "none" / "all.jsonl")
         with pytest.raises(rz.ArgumentTypeError, match="to must be a path or a text file, got 5"):
             client.export(5)  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ def test_what_carries_no_key_is_not_repeated(service: Service, name: str) -> Non
     for place, fault in enumerate(FAULTS.values()):
         there = f"{name}-{place}"
         with proxied(service.url, [fault]) as proxy, rz.Client(proxy.url, token) as client:
-            with pytest.raises(OutcomeUnknown, match="look before you repeat"):
+            with pytest.raises(OutcomeUnknown, match="check before you repeat"):
                 client.create_budget(there, rz.PureFilter(eps=1.0))
             assert client.budget(there).seq == 0
 

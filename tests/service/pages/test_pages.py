@@ -172,7 +172,7 @@ def test_a_phone_and_an_analyst_within_scope(
     visit.check(shots / "home-phone.png")
     assert page_has(visit, name) and not page_has(visit, hidden)
     visit.page.get_by_role("link", name=name, exact=True).click()
-    visit.page.get_by_role("heading", name="Reservations waiting").wait_for()
+    visit.page.get_by_role("heading", name="Open reservations").wait_for()
     visit.check(shots / "budget-phone.png")
     assert visit.page.get_by_role("button", name="Spend it").count() == 0
     visit.page.get_by_role("link", name="Older").click()

@@ -175,7 +175,7 @@ def test_records_of_a_group_assume_the_relation_alike(tmp_path: Path) -> None:
         bodies = bodies_of(ledger)
     bodies["b"][1]["assumed"] = True
     found = _problems(bodies)
-    assert ("a", 1, "the record 'b' 1 of the group says something else") in found
+    assert ("a", 1, "the record 'b' 1 of the group belongs to a different request") in found
     assert ("b", 2, "the commit does not assume the relation as its hold does") in found
 
 

@@ -263,7 +263,7 @@ def test_a_commit_is_of_its_hold() -> None:
     chain = Written(rz.PureFilter(1.0))
     _hold(chain, "one", m.PureDp(0.1))
     _commit(chain, "one", m.PureDp(0.2))
-    assert any("another mechanism" in p.what for p in _report(chain).problems)
+    assert any("different mechanism" in p.what for p in _report(chain).problems)
 
 
 def _family() -> tuple[Written, Written]:
@@ -308,7 +308,7 @@ def test_the_records_of_one_request_say_the_same(change: dict[str, Any]) -> None
     if "after" in change:
         body["after"] = body["before"]
     texts = [*child.texts()[:-1], canonical(body)]
-    found = _found({"all": parent.records, "ann": texts}, "says something else")
+    found = _found({"all": parent.records, "ann": texts}, "belongs to a different request")
     assert found == [("all", 2), ("ann", 2)]
 
 
@@ -325,7 +325,7 @@ def test_what_lets_a_hold_go_says_the_same_in_all_its_budgets(
         fields = {"reason": "late", "group": group, "before": state, "after": state, "hold": hold}
         chain.append(kind, fields)
     chains = {each.name: each.records for each in family}
-    assert _found(chains, "says something else") == [("all", 3), ("ann", 3)]
+    assert _found(chains, "belongs to a different request") == [("all", 3), ("ann", 3)]
 
 
 def test_a_budget_is_in_a_group_once() -> None:
@@ -339,7 +339,7 @@ def test_members_name_the_same_group() -> None:
     parent, child = _family()
     body = json.loads(child.records[-1].text)
     texts = [*child.texts()[:-1], canonical({**body, "group": body["group"][::-1]})]
-    found = _found({"all": parent.records, "ann": texts}, "says something else")
+    found = _found({"all": parent.records, "ann": texts}, "belongs to a different request")
     assert found == [("all", 2), ("ann", 2)]
 
 

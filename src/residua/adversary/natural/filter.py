@@ -188,7 +188,7 @@ class NaturalFilter(Filter):
         if isinstance(self.catalogue, str):
             if _in_family(loss, self.catalogue):
                 return (loss,)
-            return f"is not of the family {self.catalogue}"
+            return f"is not in the family {self.catalogue}"
         loss = symmetric(loss)
         if self.catalogue is None:
             return (loss,)

@@ -97,7 +97,7 @@ class SeveralBudgets(RuleUnion):
     def __post_init__(self) -> None:
         checks.set_fields(self, rules=tuple(self.rules))
         if not self.rules:
-            raise ArgumentError("rules must hold at least one rule, got []")
+            raise ArgumentError("rules must contain at least one rule, got []")
         for i, rule in enumerate(self.rules):
             checks.instance(f"rules[{i}]", rule, Rule, "a Rule")
 

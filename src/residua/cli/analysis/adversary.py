@@ -1,4 +1,4 @@
-"""`residua attack` and `residua natural`: what adaptive analysts can make of a filter."""
+"""`residua attack` and `residua natural`: how much adaptive analysts can learn under a filter."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -44,8 +44,9 @@ def attack(
 
     For each filter and a small catalogue of queries, the exact worst case over all adaptive
     analysts is compared with the filter's guarantee. Without options, every kind of filter is
-    attacked with every built-in catalogue, and so are rules that are known not to keep what they
-    promise: those must be caught. Exit code 1 if a filter is broken, or such a rule is not.
+    attacked with every built-in catalogue. So are rules that are known to break their promise, to
+    show that the attack finds them. Exit code 1 if a filter breaks its promise, or such a rule is
+    not caught.
 
     Options:
       filter: Attack this filter, as JSON or in short, with these queries.
@@ -57,9 +58,9 @@ def attack(
       residua attack --filter '{"kind": "gdp_residue", "mu": 1.0}' --rounds 2 --pure-dp eps=0.5 --gdp mu=0.5
     """  # noqa: E501
     if filter is None and query:
-        raise ArgumentError("queries go with --filter, got queries and no filter")
+        raise ArgumentError("queries must come with --filter, got no filter")
     if filter is None and draw is not None:
-        raise ArgumentError("--draw goes with --filter, got no filter")
+        raise ArgumentError("--draw must come with --filter, got no filter")
     if filter is not None and not query:
         raise ArgumentError("--filter must come with queries to ask, got none")
     if filter is not None:
@@ -231,8 +232,9 @@ Rounds = Annotated[int, typer.Option(help="Number of queries that may be asked."
 def natural() -> None:
     """Say what the natural filter costs, and when it is free.
 
-    It admits while the exact composition of what was spent stays below the budget. Against an
-    analyst who looks at answers before asking, that does not keep the budget in general.
+    The natural filter admits queries while the exact composition of what was spent stays below the
+    budget. In general this does not keep the budget against an analyst who looks at each answer
+    before choosing the next query.
 
     Example:
       residua natural cost --budget 'approximate_dp eps=1.395,delta=0.509' --rounds 2 --approximate-dp eps=0.0847,delta=0.478 --approximate-dp eps=1.404,delta=0.0208
@@ -252,9 +254,9 @@ def cost(
 ) -> Result:
     """Compute what the natural filter over these queries really costs.
 
-    The worst case is exact where masses are rational, and else between two proven sides. Where it
-    exceeds the budget, the point, the gap and the adversary that attains it are shown, and drawn
-    with --draw.
+    The worst case is exact if all masses are rational; otherwise it lies between two proven bounds.
+    If it exceeds the budget, the point, the gap and the adversary that attains it are shown. --draw
+    also draws the adversary.
 
     Options:
       budget: The budget: a query, or a list of them.
@@ -311,8 +313,8 @@ def free(
 ) -> Result:
     """Decide whether the natural filter is free for every budget.
 
-    If not, a query L and two futures A and C show it: asking L and then A or C, whichever suits the
-    answer, exceeds the budget that each of the two fits.
+    If not, a counterexample is shown: a query L and two futures A and C. L and A fit a budget, and
+    so do L and C, but asking L and then choosing A or C by the answer exceeds it.
 
     Options:
       rounds: Number of queries that may be asked (default: any number).
@@ -354,7 +356,7 @@ def guarantee(
 ) -> Result:
     """Compute what the natural (eps, delta) filter really guarantees.
 
-    For arbitrary symmetric queries, chosen adaptively: the least eps that is proven.
+    The result is the least eps that is proven for arbitrary symmetric queries, chosen adaptively.
 
     Options:
       eps: The eps of the budget.
@@ -397,7 +399,7 @@ def _parse_sizes(text: str | None) -> list[float] | str | None:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ArgumentError(
-            f"points must be paper, remark or sizes with commas between, got {text!r}"
+            f"points must be paper, remark or sizes separated by commas, got {text!r}"
         ) from None
 
 

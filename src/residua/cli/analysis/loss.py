@@ -105,8 +105,8 @@ def delta(
     """Compute the delta of the composed queries at a given eps.
 
     The least delta for which together they are (eps, delta)-DP, printed as a proven interval:
-    the exact value lies between lo and hi, and hi is the safe one. Where the two directions of a
-    relation differ, it is that of the worse one.
+    the exact value lies between lo and hi, and hi is the safe one. If the two directions of a
+    relation differ, the worse one counts.
 
     Options:
       eps: Compute delta at this eps.
@@ -127,8 +127,8 @@ def epsilon(
     """Compute the eps of the composed queries at a given delta.
 
     The least eps for which together they are (eps, delta)-DP, printed as a proven interval:
-    the exact value lies between lo and hi, and hi is the safe one. It is inf when no eps will do.
-    Where the two directions of a relation differ, it is that of the worse one.
+    the exact value lies between lo and hi, and hi is the safe one. It is inf if no eps is enough.
+    If the two directions of a relation differ, the worse one counts.
 
     Options:
       delta: Compute eps at this delta.
@@ -177,10 +177,10 @@ def describe(
 ) -> Result:
     """Compute what a mechanism costs, and say how that is known.
 
-    For each direction of the neighbouring relation: eps at some deltas, the delta curve at some
-    eps, Rényi divergences, and the least zCDP and GDP parameters. The exact values lie between lo
-    and hi; where the loss had to be discretised, that is in the width too. Divergences and
-    parameters are inf as soon as any mass, however small, is at infinity.
+    For each direction of the neighbouring relation, show eps at some deltas, delta at some eps,
+    Rényi divergences, and the least zCDP and GDP parameters. The exact values lie between lo and
+    hi; if the loss had to be discretised, the interval includes that error. Divergences and
+    parameters are inf if any mass, however small, is at infinity.
 
     Options:
       delta: Show eps at this delta; may be repeated.
@@ -291,7 +291,7 @@ MEANING = {
     "GREATER": "the first always loses at least as much privacy as the second",
     "EQUAL": "both lose exactly the same privacy",
     "INCOMPARABLE": "each loses more than the other somewhere",
-    "UNDECIDED": "neither order could be proven or refuted; treat as no",
+    "UNDECIDED": "neither order could be proven or refuted; treat this as a no",
 }
 VERDICTS = {
     ("YES", "NO"): "LESS",
@@ -312,8 +312,8 @@ def order(
     Either side may be a JSON list of queries, which are composed: is this day within that budget?
 
     The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
-    the relation. Where an order fails, a witness shows it: a point x of the hockey-stick curves
-    and the gap between them there.
+    the relation. If an order fails, a witness shows it: a point x and the gap between the
+    hockey-stick curves there.
 
     Example:
       residua order --pure-dp eps=0.5 --laplace scale=2

@@ -23,8 +23,8 @@ def mechanisms(
 ) -> Result:
     """List the mechanisms and their parameters.
 
-    For each: what it takes, the dominating pair its privacy loss comes from, where that is from,
-    and the neighbouring relations it has one for.
+    For each mechanism, show its parameters, the dominating pair that gives its privacy loss, the
+    reference for that pair, and the neighbouring relations that are supported.
 
     Example:
       residua mechanisms
@@ -58,7 +58,7 @@ def _print_all(chosen: list[type["Mechanism"]]) -> None:
                 )
             )
         print()
-    print("residua mechanisms KIND shows one in detail; residua describe works out its loss")
+    print("residua mechanisms KIND shows one in detail; residua describe computes its loss")
 
 
 def _print_one(cls: type["Mechanism"]) -> None:

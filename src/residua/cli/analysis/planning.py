@@ -44,12 +44,12 @@ def plan(
 ) -> Result:
     """Count the queries that fit, and find the least noise.
 
-    Several queries are asked in order, again and again. The count is that of asking one by one
-    until the first refusal. The noise is the least with which n more fit (n rounds of several
-    queries, all scaled by the same factor), rounded up and checked. Nothing is spent. With --eps
-    and --delta instead of a filter, the filter is the automatic one. With --budget, the filter and
-    what is left are those of a budget in the store; its parents and open reservations may allow
-    fewer.
+    Several queries are asked in turn, again and again. The count is the number of queries that are
+    admitted before the first refusal. The noise is the least with which n more fit (n rounds of
+    several queries, all scaled by the same factor), rounded up and checked. Nothing is spent.
+
+    --eps and --delta without --filter mean the automatic filter. --budget takes the filter and what
+    is left from a budget in the store; its parents and open reservations may allow fewer.
 
     Options:
       filter (FILTER): The filter, as JSON or in short: 'zcdp rho=0.1'.
@@ -72,7 +72,7 @@ def plan(
     if budget is not None:
         if (filter, eps, delta, state, relation) != (None,) * 5:
             raise ArgumentError(
-                "--budget excludes a filter, a state and a relation; leave those out"
+                "--budget replaces --filter, --eps, --delta, --state and --relation"
             )
         with stores.read_store(store, token) as ledger:
             found = ledger.budget(budget)
@@ -113,7 +113,7 @@ def plan(
     rows.append(("how many more fit", fitting))
     name = f"least noise for {n} more" + (" rounds" if len(asked) > 1 else "")
     if least is None:
-        rows.append((name, "none: no noise of this kind would fit"))
+        rows.append((name, "none: no amount of noise is enough"))
     else:
         rows += [(name, as_mechanism(one).to_json()) for one in least]
     if out is not None:
@@ -148,10 +148,10 @@ def recommend(
 ) -> Result:
     """Recommend a filter and the noise for a workload, and say why.
 
-    Every filter is measured on the workload within (eps, delta), as residua compare does. The one
-    that admits most is taken; of equals, the one that needs to know less in advance. With -n, or
-    for a workload that ends, all of it is to be answered: where it does not fit, the least noise
-    with which it does is computed, all queries scaled by one factor.
+    Every filter is measured on the workload within (eps, delta), as in residua compare. The
+    recommended filter is the one that admits most; among equals, the one that needs to know least
+    in advance. With -n, or if the workload ends, all of it must be answered: if it does not fit,
+    the least noise with which it fits is computed, with all queries scaled by the same factor.
 
     Options:
       workload (FILE): Read the workload from this file.
@@ -242,8 +242,8 @@ def compare(
     if eps is None and delta is None and workload is None and query:
         if len(query) != 2:
             raise ArgumentError(
-                "filters are compared within --eps and --delta, queries as FIRST and SECOND; "
-                f"got neither, but {len(query)} queries"
+                "give --eps and --delta to compare filters, or exactly two queries to compare them,"
+                f" got {len(query)}"
             )
         return order_of(query[0], query[1], relation)
     eps, delta = descriptions.both_of(eps, delta)

@@ -19,8 +19,8 @@ group = subgroup(app, "budget")
 def budget() -> None:
     """Create, list, show and retire budgets.
 
-    A budget has a filter, which decides, and a chain of records, which says what it decided. Every
-    one of these commands takes --store and --json.
+    A budget has a filter, which makes decisions, and a chain of records, which documents them. All
+    of these commands take --store and --json.
 
     Example:
       residua budget create study --filter 'gdp_residue mu=1'
@@ -46,8 +46,8 @@ def create(
 ) -> Result:
     """Create a budget.
 
-    With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta the
-    filter is the automatic one. --filter chooses any other.
+    With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta it
+    has the automatic filter. --filter chooses another one.
 
     Options:
       filter (FILTER): The filter as JSON, as a file, or in short: 'gdp_residue mu=1', 'pure eps=1 |

@@ -32,9 +32,9 @@ def init(
 ) -> Result:
     """Create a ledger for budgets in a file or database.
 
-    An existing ledger is not changed; what it contains is shown. The anchor beside a SQLite file
-    detects that a backup was restored: keep it where it is. If an anchor is there whose ledger was
-    lost, the new one is read-only: give it the export (residua recover --export).
+    An existing ledger is not changed; its contents are summarised. The anchor beside a SQLite file
+    detects that a backup was restored: keep it where it is. If it belongs to a ledger that was
+    lost, the new ledger is read-only: recover it from an export (residua recover --export).
 
     Example:
       residua init
@@ -77,8 +77,8 @@ def _plural(n: int, what: str) -> str:
 def status(ledger: Any) -> Result:
     """Show the ledger at a glance: budgets, reservations, promises.
 
-    The head of a budget is the number of its last record and how its hash begins; --json has all of
-    the hash.
+    The head of a budget is the number of its last record and the beginning of that record's hash;
+    --json has the whole hash.
 
     Example:
       residua status
@@ -150,9 +150,9 @@ def export(
 ) -> Result | None:
     """Write the whole ledger as JSON Lines.
 
-    Every record with its hash, and the tables that a verifier needs: enough to verify the ledger
-    elsewhere, and to re-apply what a restored backup lacks. With --json and --out a summary is
-    printed; without --out the lines are JSON already.
+    The export has every record with its hash, and the tables that a verifier needs. It is enough to
+    verify the ledger elsewhere, and to recover what a restored backup lacks. --json prints a
+    summary if --out is given; without --out it has no effect.
 
     Options:
       out (FILE): Write to this file instead of printing.
@@ -184,11 +184,11 @@ def recover(
 ) -> Result:
     """Make a restored ledger writable again, without un-spending.
 
-    A ledger that lost what its anchor knows opens read-only. With an export that is newer than the
-    backup the lost records are taken over; what is lost for good can only be retired, as fully
-    spent. If the anchor is lost too, an export cannot be shown to be complete: vouch for
-    the last record of each budget, as receipts have it, or retire. What was done is recorded in
-    every budget that it concerns.
+    A ledger that is behind its anchor opens read-only. If an export is newer than the backup, the
+    lost records can be applied again; a budget whose records are lost for good can only be retired
+    as fully spent. If the anchor is lost too, nothing shows that an export is complete: vouch for
+    the last record of each budget, as on its receipt, or retire the budget. The recovery is
+    recorded in every budget that it concerns.
 
     Options:
       export (FILE): Take over the records of this export.

@@ -41,15 +41,15 @@ def serve(
     ] = None,
     log_format: Annotated[str | None, typer.Option(help="Log as json or text.")] = None,
     log_level: Annotated[
-        str | None, typer.Option(help="Log from this level: debug, info, warning or error.")
+        str | None, typer.Option(help="Lowest level to log: debug, info, warning or error.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the budget service until it is stopped.
 
-    It listens on loopback, and every request needs a token; beyond loopback it does not start while
-    no token exists. Every setting is also RESIDUA_NAME in the environment and a name in a file, see
-    docs/service.md. With --json the address is printed as a JSON object.
+    By default it listens on loopback. Every request needs a token, and the service does not listen
+    beyond loopback until a token exists. Settings can also come from the environment (RESIDUA_PORT)
+    or from a file; see docs/service.md. With --json the address is printed as a JSON object.
 
     Example:
       residua serve --store sqlite:///budgets.db --port 8321
@@ -84,10 +84,10 @@ def serve(
 def token() -> None:
     """Create, revoke and list tokens for the budget service.
 
-    A token has a role: admin does everything; engine runs mechanisms and alone spends, reserves,
-    commits and cancels; analyst checks, plans and reads; auditor reads everything and verifies. An
-    engine or an analyst can be kept to some budgets. Options of each: residua token create --help,
-    of which --json is one.
+    A token has a role. An admin may do everything. An engine runs mechanisms; only engines and
+    admins spend, reserve, commit and cancel. An analyst checks, plans and reads. An auditor reads
+    everything and verifies. Tokens of engines and analysts can be limited to some budgets. All of
+    these commands take --store and --json.
 
     Example:
       residua token create --role engine --name query-engine
@@ -106,7 +106,7 @@ def create(
 ) -> Result:
     """Create a token; it is shown once and stored nowhere.
 
-    The ledger is created if there is none yet.
+    The ledger is created if it does not exist yet.
 
     Options:
       role: The role: admin, engine, analyst or auditor.

@@ -38,7 +38,7 @@ Assume = Annotated[
     bool,
     typer.Option(
         "--assume-budget-relation",
-        help="Assume the budget's relation for a black box that declares none; recorded.",
+        help="Assume the budget's relation for a black box that declares none, and record that.",
     ),
 ]
 ReplayOk = Annotated[
@@ -277,6 +277,6 @@ def _warn_of_others(ledger: Any, key: str | None) -> None:
     if used and ledger.principal not in used:
         print(
             f"warning: the key {key!r} was used by {', '.join(map(repr, sorted(used)))}; for"
-            f" {ledger.principal!r} it is another one",
+            f" {ledger.principal!r} it is a new key",
             file=sys.stderr,
         )

@@ -47,12 +47,14 @@ def verify(
 ) -> Result:
     """Check a ledger and prove every step again.
 
-    The chain of hashes, keys, groups and states are checked first; then every admitted spend is
-    proven in ball arithmetic from the recorded description alone, by code that shares no numerics
-    with the filters. Exit code 0 if everything is proven, 1 if a step is refuted or the records are
-    broken, 7 if something stays undecided, as do steps that would exceed a limit. Limits are
-    counted, not timed: the verdict is the same on every machine. The report says which heads the
-    chains were verified against: the anchor's, given ones, or none.
+    First the records are checked: hashes, keys, groups and states. Then every admitted spend is
+    proven in ball arithmetic from its recorded description alone, by code that shares no numerics
+    with the filters. The report says which heads the chains were verified against: those of the
+    anchor, those you gave, or none.
+
+    Exit with status 0 if everything is proven, 1 if a step is refuted or the records are broken,
+    and 7 if something stays undecided, as do steps that would exceed a limit. Limits are counted,
+    not timed: the verdict is the same on every machine.
 
     Options:
       expect_head ([BUDGET=][SEQ:]HASH): Check against this head, as on a receipt; may be repeated.
@@ -71,7 +73,7 @@ def verify(
     if find_spec("flint") is None:
         raise MissingPackage("residua verify", "flint")
     if sign is not None and report is None:
-        raise ArgumentError("--sign must come with --report, the file to write, got none")
+        raise ArgumentError("--sign must come with --report, got none")
     options = {
         "expect_head": stores.expected_heads(expect_head),
         "since": _since(since),
@@ -135,7 +137,7 @@ def _is_database(path: Path) -> bool:
     except IsADirectoryError:
         raise ArgumentError(f"LEDGER: {str(path)!r} is a directory; {_EXPECTED}") from None
     except OSError as error:
-        raise ArgumentError(f"LEDGER must be a URL or a file to read, got {error}") from None
+        raise ArgumentError(f"LEDGER must be a URL or a readable file, got {error}") from None
 
 
 def _since(path: Path | None) -> Any:
@@ -162,4 +164,4 @@ def _write(found: "Report", path: Path, key: Path | None) -> None:
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as error:
-        raise ArgumentError(f"--report must be a file that can be written, got {error}") from None
+        raise ArgumentError(f"--report must be a writable file, got {error}") from None

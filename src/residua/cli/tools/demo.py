@@ -52,7 +52,7 @@ def demo_path(out: Path, filters: Mapping[str, "Filter"]) -> tuple[Path, list[Pa
         path.unlink()
     except OSError as error:
         raise ArgumentError(
-            f"out must be a directory to write to, got {str(out)!r} ({error})"
+            f"out must be a writable directory, got {str(out)!r} ({error})"
         ) from None
     return path, kept
 
@@ -105,11 +105,12 @@ def demo(
     """Run an adaptive analyst against several filters.
 
     Every week the analyst counts visits roughly, then again with less noise where the answers are
-    close, until the budget refuses; once for each filter, all of which promise the same. The spends
-    go through a ledger in one file, which is independently verified at the end. Beside it, the
-    natural filter ("compose what was spent and compare") is caught overspending.
-    The ledger is demo.db, in place of an earlier demonstration's; where that file is anything else,
-    it is left alone and the ledger is demo-2.db.
+    close, until the budget refuses. This runs once for each filter; all filters make the same
+    promise. The spends go through one ledger, which is independently verified at the end. Then the
+    natural filter ("compose what was spent and compare") is shown to overspend.
+
+    The ledger is demo.db and replaces that of an earlier demonstration. Any other file of this name
+    is left alone, and the ledger is demo-2.db.
 
     Example:
       residua demo --out out
@@ -250,7 +251,7 @@ def _beside(kept: list[Path]) -> str:
     """Why the ledger has another name."""
     if not kept:
         return ""
-    return f" ({', '.join(map(str, kept))} left alone: no demonstration made it)"
+    return f" ({', '.join(map(str, kept))} left alone: not from a demonstration)"
 
 
 def _words(report: Any) -> str:

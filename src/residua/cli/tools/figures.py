@@ -19,9 +19,9 @@ def figures(
 ) -> Result:
     """Draw the pictures of the documentation.
 
-    Each is computed, and its caption is built from the numbers that came out. The names are
-    gdp-residue, natural-filter-fails, gaussian-budgets, strategy and natural-guarantee; without
-    --only, all of them are drawn, which takes about half a minute.
+    Every picture is computed, and its caption has the computed numbers. Without --only, all of them
+    are drawn, which takes about half a minute. Their names are gdp-residue, natural-guarantee,
+    natural-filter-fails, gaussian-budgets and strategy.
 
     Options:
       out: Write the files to this directory.

@@ -40,10 +40,10 @@ def bench(
 ) -> Result:
     """Measure decisions, durable spends and verification here.
 
-    Decisions are of filters in memory, the state moving on. Spends are decided, recorded and synced
-    in a ledger made for this in the directory for temporary files (TMPDIR), by one caller and by
-    several at once; the verifier then proves them again. How that compares with other libraries is
-    what `make bench` in the sources measures.
+    Decisions are made by filters in memory, each from the state that the last one left. Spends are
+    decided, recorded and synced in a new ledger in the directory for temporary files (TMPDIR), by
+    one caller and by several at once; the verifier then proves them again. To compare with other
+    libraries, run `make bench` in the source tree.
 
     Options:
       seconds: Measure each row for about this many seconds.

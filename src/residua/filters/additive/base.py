@@ -80,7 +80,7 @@ class Additive(Filter):
             or not all(type(left) is Fraction for left in state.left)
         ):
             raise ArgumentTypeError(
-                f"state must hold {len(whole)} amounts for {self.kind}, got {checks.shown(state)}"
+                f"{self.kind} state must have {len(whole)} amounts, got {checks.shown(state)}"
             )
         if not all(0 <= left <= most for left, most in zip(state.left, whole, strict=True)):
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")

@@ -98,9 +98,7 @@ class BasicFilter(Additive):
         kept = without_infinity(loss)
         largest = Fraction(0) if kept is not None and kept.is_identity else largest_loss(loss)
         if largest is None:
-            return (
-                "has unbounded losses (ask for approximate_dp(eps, delta) at a point of its curve)"
-            )
+            return "has unbounded losses (use approximate_dp(eps, delta) at a point of its curve)"
         return largest, missing_mass(loss)
 
     @property

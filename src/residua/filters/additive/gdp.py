@@ -116,4 +116,4 @@ class GdpFilter(Gaussians):
 
     def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = gdp_cost(loss)
-        return (cost,) if cost is not None else "fits no Gaussian"
+        return (cost,) if cost is not None else "is not covered by any Gaussian"

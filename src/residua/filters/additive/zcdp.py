@@ -78,7 +78,7 @@ class ZcdpFilter(Additive):
     def _costs(self, _left: tuple[Fraction, ...], loss: Pld) -> tuple[Fraction, ...] | str:
         cost = zcdp_cost(loss)
         if cost is None:
-            return "may lose everything, which no rho covers"
+            return "may reveal everything, which no rho covers"
         return (cost,)
 
     @property

@@ -143,7 +143,7 @@ class RenyiCommitFilter(Filter):
     def own(self, state: Any) -> State:
         state = super().own(state)
         if not isinstance(state, Potential) or type(state.left) is not Fraction:
-            raise ArgumentTypeError(f"state must hold an amount, got {checks.shown(state)}")
+            raise ArgumentTypeError(f"state must contain an amount, got {checks.shown(state)}")
         if not 0 <= state.left <= self.rho:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
         if state.to is not None:
@@ -251,7 +251,7 @@ class RenyiCommitFilter(Filter):
 
     def _decide_commit(self, state: Potential, commit: Commit, relation: str | None) -> Decision:
         if state.committed:
-            raise ArgumentError(f"commit is possible once, got a second one to {commit.to!r}")
+            raise ArgumentError(f"only one commit is possible, got a second one to {commit.to!r}")
         budget = commit.budget(relation)
         cost = potential_cost(budget, self._alpha)
         after = None

@@ -61,7 +61,7 @@ class GdpResidueFilter(Gaussians):
             return super()._need(decision)
         nu = gdp_parameter(loss_of(decision.query, decision._relation))
         if not nu < math.inf:
-            return "fits no Gaussian"
+            return "is not covered by any Gaussian"
         left, needed = self._amounts_left(decision._before), amounts.written(nu) ** 2
         if not needed > left[0][1]:
             return _NO_ROOM

@@ -207,7 +207,7 @@ class TargetResidueFilter(Filter):
         state = super().own(state)
         if not isinstance(state, Reach) or type(state.left) is not Fraction:
             raise ArgumentTypeError(
-                f"state must hold what is left and reached for {self.kind},"
+                f"state must contain what is left and reached for {self.kind},"
                 f" got {checks.shown(state)}"
             )
         v, _, reserves, slack = self._start
@@ -240,7 +240,7 @@ class TargetResidueFilter(Filter):
             lost = missing_mass(rest)
             if lost > state.slack:
                 need = wording.need_words((("delta", state.slack),), (lost,))
-                return f"may lose everything, which needs {need}"
+                return f"may reveal everything, which needs {need}"
             state, rest = _less(state, slack=lost), kept
         if rest.terms:
             top = None if may_lose_everything(rest) else largest_loss(rest)

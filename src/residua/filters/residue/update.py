@@ -59,7 +59,7 @@ class UpdateFilter(Filter):
     def own(self, state: Any) -> State:
         state = super().own(state)
         if not isinstance(state, Budget) or not isinstance(state.budget, Pld):
-            raise ArgumentTypeError(f"state must hold a budget, got {checks.shown(state)}")
+            raise ArgumentTypeError(f"state must contain a budget, got {checks.shown(state)}")
         return state
 
     def _decide(self, state: Budget, query: Query, relation: str | None) -> Decision:
@@ -98,7 +98,7 @@ class UpdateFilter(Filter):
         return self.budget
 
     def to_dict(self) -> dict[str, Any]:
-        raise ArgumentError("an update filter has no description: its rule is a callable")
+        raise ArgumentError("an update filter cannot be stored: its rule is a Python function")
 
 
 def _why(exceeds: str, fit: str, outcome: Domination) -> str:

@@ -374,7 +374,7 @@ def _union(filters: tuple[Filter, ...], eps: float, delta: float) -> UnionFilter
     for each in filters:
         if each.kind not in COMPONENTS:
             raise ArgumentError(
-                f"filters must be of {', '.join(COMPONENTS)} to be components of auto,"
+                f"filters must be among {', '.join(COMPONENTS)} to be components of auto,"
                 f" got {each.kind}"
             )
     total = sum((amounts.written(getattr(each, "delta", 0.0)) for each in filters), Fraction(0))

@@ -108,7 +108,7 @@ def _translate(event: Any, relation: str) -> Mechanism:
     name = type(event).__name__
     # A class of another library with the same name is not known.
     if name not in _TRANSLATIONS or type(event) is not getattr(dp_event, name, None):
-        raise _refusal(event, _REFUSED.get(name, "it is not an event that is known here"))
+        raise _refusal(event, _REFUSED.get(name, "this kind of event is not known here"))
     return _TRANSLATIONS[name](event, relation)
 
 
@@ -336,7 +336,7 @@ _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {
 }
 
 _REFUSED = {
-    "UnsupportedDpEvent": "it says itself that it has no description",
+    "UnsupportedDpEvent": "the event itself has no description",
     "SampledWithReplacementDpEvent": "a record may be in a sample several times, "
     "and no dominating pair for that is proven here",
 }

@@ -63,7 +63,7 @@ def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) ->
     bounds = {order: _up(Decimal(eps) + added(order)) for order, eps in curve.items()}
     kept = {order: eps for order, eps in bounds.items() if eps <= LARGEST_DIVERGENCE}
     if not kept:
-        raise ArgumentError(f"mean must be such that a bound remains, got {mean!r}")
+        raise ArgumentError(f"mean must leave a finite bound, got {mean!r}")
     return Rdp(tuple(kept), tuple(kept.values()), relation=relation)
 
 

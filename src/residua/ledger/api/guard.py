@@ -33,7 +33,7 @@ from residua.errors import (
 from residua.ledger.domain.receipts import Receipt
 
 LOG = logging.getLogger("residua.guard")
-FAILED = "the mechanism failed; it was paid for, and nothing comes back"
+FAILED = "the mechanism failed; it was paid for, and nothing is refunded"
 _BEFORE = "the guard failed before it committed"
 _REFUSED = "the commit was refused"
 _PASSING = (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError)
@@ -198,7 +198,7 @@ class Guard:
 def _permitted(receipt: Receipt, key: str) -> Receipt:
     """A receipt that permits a run now; raises on any other."""
     if receipt.replayed:
-        raise AlreadySpent(f"key {key!r} was used before: what it permits has run")
+        raise AlreadySpent(f"key {key!r} was used before: the query that it permits has run")
     if not receipt.admitted:
         raise Refused(receipt.reason, receipt)
     return receipt
@@ -209,7 +209,7 @@ def public_error(error: BaseException) -> BaseException:
     for kind in _PASSING:
         if isinstance(error, kind):
             if error.args or type(error) is not kind:
-                LOG.error("a guarded mechanism was interrupted; what it raised", exc_info=error)
+                LOG.error("a guarded mechanism was interrupted; its exception", exc_info=error)
             return kind()
     LOG.error("a guarded mechanism failed after it was paid for", exc_info=error)
     return MechanismFailed(FAILED)

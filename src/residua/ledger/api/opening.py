@@ -77,7 +77,9 @@ def open_ledger(
             gate.anchor.close()
         if isinstance(error, Again | Unsure):
             # What opening writes, it writes once more the next time.
-            raise StoreUnavailable(f"{where} went away while it was opened: {error}") from error
+            raise StoreUnavailable(
+                f"{where} became unavailable while it was opened: {error}"
+            ) from error
         raise
 
 
@@ -91,12 +93,12 @@ def _store(where: Place, accept_async_standby: bool, read_only: bool, create: bo
         raise NotALedger(f"{path} is a directory")
     if not path.exists():
         if read_only or not create:
-            raise NotALedger(f"there is no ledger at {where}; residua init makes one")
+            raise NotALedger(f"there is no ledger at {where}; create one with: residua init")
         if not path.parent.is_dir():
             raise StoreUnavailable(f"{path.parent} is not a directory; create it first")
     store = open_store(where, accept_async_standby, read_only)
     if path.exists() and is_foreign(path):
-        raise NotALedger(f"{where} is a database of something else")
+        raise NotALedger(f"{where} is a database but not a ledger")
     return store
 
 
@@ -184,7 +186,9 @@ def _check_outside(where: Place, anchor: Path) -> None:
         return
     own, path = where.path.resolve(), anchor.resolve()
     if path in [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm", "-journal"))]:
-        raise ArgumentError(f"anchor must be outside of the ledger, got {anchor}, which is its own")
+        raise ArgumentError(
+            f"anchor must be outside the ledger, got {anchor}, which is the ledger itself"
+        )
 
 
 def _is_database(path: Path) -> bool:

@@ -48,7 +48,7 @@ def _anchored(gate: Gate) -> Any:
         said = None if gate.anchor is None else gate.anchor.read()
     except OSError as error:
         raise StoreUnavailable(
-            f"the anchor {gate.anchor} cannot be read ({error.strerror}), so a tail that was cut"
-            " off would not show: verify as a user who may read it, or name a copy with anchor"
+            f"the anchor {gate.anchor} cannot be read ({error.strerror}), so truncation would"
+            " not be noticed: verify as a user who may read it, or give a copy as anchor"
         ) from error
     return None if said is None else dict(said.marks)

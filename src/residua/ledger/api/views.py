@@ -1,4 +1,4 @@
-"""Views of a budget and of the whole ledger: what is left, what is promised, and by whom."""
+"""Views of a budget and of the whole ledger: what is left, and which budget promises what."""
 
 from __future__ import annotations
 
@@ -150,7 +150,8 @@ class Budget:
         if windows == 1:
             return Promise(cap, text)
         text += (
-            f" for each window; {windows} windows so far, {windows} times that for who is in all"
+            f" for each window; {windows} windows so far, {windows} times that for a {self.unit} in"
+            " all of them"
         )
         return Promise(windows * cap, text)
 
@@ -238,10 +239,10 @@ def _partitions(page: Page, name: str, children: str, relation: str, closed: boo
 
 ANCHOR_STANDBYS = "anchor's standbys"
 PROMISES = (
-    "a spend or commit is durable before its caller is told that it may run",
-    "nothing that was committed ever comes back",
-    "a repeated key gets the same receipt, and permits no other run",
-    "a request that names several budgets takes from all of them or from none",
+    "a spend or commit is durable before the caller learns that the query may run",
+    "nothing that was committed is ever given back",
+    "a repeated key returns the same receipt and permits no second run",
+    "a request that names several budgets charges all of them or none",
 )
 
 

@@ -31,9 +31,9 @@ def optional_new_label(name: str, value: Any) -> str | None:
 def reason(value: Any) -> str:
     """A reason in words."""
     if not isinstance(value, str):
-        raise ArgumentTypeError(f"reason must be a text, got {checks.shown(value)}")
+        raise ArgumentTypeError(f"reason must be a string, got {checks.shown(value)}")
     good = 0 < len(value.strip()) <= len(value) <= _LONGEST_REASON and _encodes(value)
-    checks.require(good, "reason", f"a text of 1 to {_LONGEST_REASON} characters", value)
+    checks.require(good, "reason", f"a string of 1 to {_LONGEST_REASON} characters", value)
     return value
 
 
@@ -41,7 +41,7 @@ def window(value: Any) -> float | None:
     """The seconds of a window, at least one, or None."""
     if value is None:
         return None
-    expected = "at least 1 second, and finite"
+    expected = "at least 1 second and finite"
     seconds = checks.real("window", value, expected)
     checks.require(LEAST_WINDOW <= seconds < math.inf, "window", expected, value)
     return seconds
@@ -72,7 +72,7 @@ def fresh_filter(value: Any) -> Filter:
         return filter_from_json(value)
     if not is_unspent(value):
         raise ArgumentError(
-            f"filter must be one that nothing was spent from, got {value!r} with a history:"
+            f"filter must be unspent, got {value!r} with a history:"
             " a budget begins at the filter's first state"
         )
     return value

@@ -1,4 +1,4 @@
-"""The available balance of a budget: as much of it as open holds and ancestors allow.
+"""The available balance of a budget: what open holds and ancestors leave of it.
 
 With `s` the state of a budget and `h_1 … h_k` its open holds (`rules.py`), an `eps`-DP query and
 copies of the last query are asked as spends are: before the holds, of the budget and of every

@@ -1,4 +1,4 @@
-"""Times as the ledger writes them: UTC to the millisecond, text whose order is that of time."""
+"""Times as the ledger writes them: UTC to the millisecond, as text that sorts by time."""
 
 from __future__ import annotations
 

@@ -88,14 +88,16 @@ class Asked:
                 continue
             declared = getattr(part, "relation", None)
             if declared is not None and declared != relation:
-                return f"{part.kind} declares {declared}, the budget's relation is {relation}"
+                return f"{part.kind} declares {declared}, but the budget's relation is {relation}"
             whose = getattr(part, "unit", None)
             if whose is not None and whose != unit:
-                return f"{part.kind} declares the unit {whose!r}, the budget's is {unit!r}"
+                return f"{part.kind} declares the unit {whose!r}, but the budget's is {unit!r}"
         query = self.query.to if isinstance(self.query, Commit) else self.query
         if isinstance(query, Mechanism) and relation not in query.supported:
             known = " and ".join(query.supported) or "none"
-            return f"{query.kind} has a pair for {known} only, the budget's relation is {relation}"
+            return (
+                f"{query.kind} has a pair for {known} only, but the budget's relation is {relation}"
+            )
         return None
 
     def _unproven(self, filter_text: str, relation: str) -> str | None:
@@ -148,7 +150,7 @@ def _asked(given: Any) -> Asked:
 def _described(loss: Pld) -> Mechanism:
     if not loss.is_symmetric:
         raise ArgumentError(
-            "query must be a mechanism, or a symmetric PLD: this one says nothing of the other"
+            "query must be a mechanism, or a symmetric PLD: this one covers only one"
             f" direction, got {checks.shown(loss)}"
         )
     return as_mechanism(loss)
@@ -163,7 +165,7 @@ def _from_dict(given: Mapping[str, Any]) -> Query:
     if given.get("kind") != "commit":
         return from_dict(given)
     if set(given) != {"kind", "to"}:
-        raise ArgumentError(f"commit takes to alone, got {checks.shown(sorted(map(str, given)))}")
+        raise ArgumentError(f"commit takes only to, got {checks.shown(sorted(map(str, given)))}")
     to = given["to"]
     if isinstance(to, list):
         return Commit([from_dict(each) for each in to])  # type: ignore[arg-type]

@@ -237,7 +237,7 @@ def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ru
     else:
         states = states_held(standing)
         if states is None:  # holds that fit once fit still: nothing comes before them unasked
-            return Ruling(False, standing.state, "refused: the open holds do not fit any more")
+            return Ruling(False, standing.state, "refused: the open holds no longer fit")
         last = (standing.state, *states)[-1]
         decision = decided(standing.filter, last, query.query, standing.relation)
         held = (*states, decision.state), len(standing.states)
@@ -394,7 +394,7 @@ def _left_and_advice(
     elif len(among) > 1:
         left = standing.filter.share_left_words(standing.state, "left in this budget")
     if not isinstance(query.query, Mechanism):
-        return left, "what would fit is not worked out for a commit"
+        return left, "what would fit is not computed for a commit"
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Mechanism)
@@ -470,7 +470,7 @@ def _advice(
     if not isinstance(best, TooExpensive):
         found = best
     elif found is None:
-        return None, "what would fit takes too much work to find: ask for largest"
+        return None, "what would fit takes too much work to find: read largest"
     if not isinstance(found, Mechanism):
         return None, NOTHING_FITS
     return found, f"{describe(found)} would fit"

@@ -124,7 +124,7 @@ class Create(Request):
 
     def _check_root(self, page: Page) -> None:
         if self.partition is not None:
-            raise ArgumentError(f"parent must be named for the partition {self.partition!r}")
+            raise ArgumentError(f"parent must be given for the partition {self.partition!r}")
         if self.data is None or self.shares_data:
             return
         query = select(_B.c.name).where(_B.c.parent.is_(None), _B.c.data == self.data)
@@ -134,14 +134,16 @@ class Create(Request):
         }
         if others:
             raise BudgetExists(
-                f"data {self.data!r} has the budget {min(others)!r} already, and two caps on the"
-                " same data promise less than one; shares_data=True says that this is meant"
+                f"data {self.data!r} already has the budget {min(others)!r}, and two caps on the"
+                " same data promise less than one; pass shares_data=True if this is intended"
             )
 
     def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:
         closed = page.closed_by(parent.name)
         if closed is not None:
-            raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be under it")
+            raise RetiredBudget(
+                f"budget {closed.name!r} is retired: no budget can be created under it"
+            )
         for name in ("relation", "unit", "data"):
             own, above = fields[name], getattr(parent, name)
             if own != above:
@@ -169,7 +171,7 @@ class Create(Request):
             )
         siblings = _children(page, parent.name)
         if any(label == self.partition for label, _ in siblings):
-            raise BudgetExists(f"{parent.name!r} has the partition {self.partition!r} already")
+            raise BudgetExists(f"{parent.name!r} already has the partition {self.partition!r}")
         others: list[dict[str, Any] | None] = [None]
         if parent.relation == REPLACE_ONE:
             others += [filter_of(text).to_dict() for _, text in siblings]

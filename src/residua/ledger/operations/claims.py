@@ -90,4 +90,4 @@ class Claims:
 
 
 def _contended() -> Contended:
-    return Contended("a slow query is decided on the budget; nothing was spent, retry in 1 s")
+    return Contended("a slow query is being decided on the budget; nothing was spent; retry in 1 s")

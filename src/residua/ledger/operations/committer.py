@@ -172,7 +172,7 @@ class Gate:
             except Lost as error:
                 if lost:
                     raise StoreUnavailable(
-                        f"{self.store.place} went away ({error}); nothing was spent"
+                        f"{self.store.place} became unavailable ({error}); nothing was spent"
                     ) from error
                 lost = True
             except Again:
@@ -191,7 +191,7 @@ class Gate:
             if page.writes and self._mute is not None:
                 raise StoreUnavailable(
                     f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
-                    " by this call, nor will be until it can"
+                    " by this call, and nothing will be until it can"
                 )
             if page.writes:
                 page.flush()
@@ -202,8 +202,8 @@ class Gate:
                     self.store.commit(connection, lambda other: _landed(other, place))
                 except Unsure as error:
                     raise OutcomeUnknown(
-                        f"{self.store.place} went away while committing ({error}); ask again with"
-                        " the same key, until then it counts as spent"
+                        f"{self.store.place} became unavailable while committing ({error}); ask"
+                        " again with the same key; until then it counts as spent"
                     ) from error
                 faults.point("committed")
                 self._keep_held(page)
@@ -214,7 +214,7 @@ class Gate:
                 except (Unsure, StoreUnavailable, SQLAlchemyError) as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} has the decision, but could not be synced ({error});"
-                        " ask again with the same key, until then it counts as spent"
+                        " ask again with the same key; until then it counts as spent"
                     ) from error
         self._mark(page.heads, page.found_heads)
 
@@ -242,7 +242,7 @@ class Gate:
             except SQLAlchemyError:
                 raise
             except Exception as error:
-                slot.error = LedgerError(f"the decision failed, nothing was spent: {error!r}")
+                slot.error = LedgerError(f"the decision failed; nothing was spent: {error!r}")
                 slot.error.__cause__ = error
 
     def _barred(self, page: Page, request: Request) -> frozenset[str]:
@@ -363,7 +363,7 @@ class Gate:
                 self.owed.update(new)
                 raise OutcomeUnknown(
                     f"the spend is stored, but the anchor {self.anchor} could not be written"
-                    f" ({error}); ask again with the same key, until then it counts as spent"
+                    f" ({error}); ask again with the same key; until then it counts as spent"
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)

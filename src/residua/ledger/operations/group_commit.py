@@ -1,4 +1,4 @@
-"""Group commit: callers queue up, and the first waiter becomes the leader for all that wait.
+"""Group commit: callers queue up, and the first waiter becomes the leader of all that wait.
 
 A caller that finds nobody leading leads: it takes everything that waits, carries it out, and wakes
 all callers. Those that were answered return, and one of the others leads next. The cost of a turn

@@ -122,8 +122,8 @@ def check_relation(asked: Asked, assumed: bool) -> None:
     kind = asked.undeclared
     if kind is not None and not assumed:
         raise ArgumentError(
-            f"assume_budget_relation must be true, or a relation declared: {kind} is known by a"
-            " bound alone, got False"
+            f"assume_budget_relation must be true or a relation declared: {kind} is known only"
+            " by a bound, got False"
         )
 
 
@@ -301,8 +301,8 @@ def replay(
         return None
     if row.request != request_text:
         raise KeyReused(
-            f"key {key!r} was used by {request.principal!r} for another request; nothing was"
-            " decided"
+            f"key {key!r} was already used by {request.principal!r} for another request; nothing"
+            " was decided"
         )
     return replayed(page, row, request.names or named, one)
 

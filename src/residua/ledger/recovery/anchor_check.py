@@ -119,7 +119,7 @@ def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
     for name, seq, head in rows:
         # SQLite keeps whatever it is given.
         if not (isinstance(name, str) and isinstance(seq, int) and isinstance(head, str)):
-            raise BrokenRecord(f"budget {name!r} has a head that is none: {seq!r}, {head!r}")
+            raise BrokenRecord(f"budget {name!r} has an invalid head: {seq!r}, {head!r}")
         found[name] = (seq, head)
     return found
 
@@ -134,9 +134,9 @@ def _lost(
         lost_anchor = heads and (shared or gate.store.place.path is not None)
         return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
     if said.ledger != gate.ledger:
-        return {"": f"the anchor {gate.anchor} is that of another ledger, {said.ledger}"}
+        return {"": f"the anchor {gate.anchor} belongs to another ledger, {said.ledger}"}
     if said.incarnation != gate.incarnation:
-        return {"": f"the anchor {gate.anchor} is that of another incarnation"}
+        return {"": f"the anchor {gate.anchor} belongs to another incarnation"}
     hashes = {
         (name, seq): hash_at(connection, name, seq) or "" for name, (seq, _) in said.marks.items()
     }
@@ -152,7 +152,11 @@ def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
     assert gate.anchor is not None
     if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
         return {}
-    knows = "there is no anchor" if said is None else f"the anchor {gate.anchor} knows only a part"
+    knows = (
+        "there is no anchor"
+        if said is None
+        else f"the anchor {gate.anchor} knows only some of the budgets"
+    )
     return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
 
 

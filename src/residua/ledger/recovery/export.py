@@ -179,7 +179,7 @@ def read_export(given: Any) -> Exported:
             " characters"
         ) from None
     except OSError as error:
-        raise ArgumentError(f"export must be a file to read, got {given} ({error})") from None
+        raise ArgumentError(f"export must be a readable file, got {given} ({error})") from None
 
 
 def _read(given: Iterable[str], name: str) -> Exported:

@@ -23,7 +23,7 @@ def check_spares(what: str, path: Path) -> None:
         with path.open("rb") as file:
             if _KEPT.match(file.read(64)):
                 raise ArgumentError(
-                    f"{what} must be a file for the export alone, got {path}, which is a database"
+                    f"{what} must be a separate file for exports, got {path}, which is a database"
                     " or an anchor"
                 )
 
@@ -36,7 +36,7 @@ def write_lines(to: str | Path | IO[str], lines: Iterable[str]) -> int:
             with Path(to).open("w", encoding="ascii") as file:
                 return _written(file, lines)
         except OSError as error:
-            raise ArgumentError(f"to must be a file to write, got {to} ({error})") from None
+            raise ArgumentError(f"to must be a writable file, got {to} ({error})") from None
     try:
         to.write("")
     except (AttributeError, TypeError):

@@ -71,9 +71,11 @@ def recover(
     if gate.anchor is None:
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
     if gate.read_only:
-        raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
+        raise ReadOnlyLedger(
+            f"{gate.store.place} was opened read-only: open it for writing to recover it"
+        )
     if gate.let_go:
-        raise StoreUnavailable(f"{gate.store.place} was closed: open it again")
+        raise StoreUnavailable(f"{gate.store.place} is closed: open it again")
     vouched = _read_heads(heads)
     given = None if export is None else read_export(export)
     try:
@@ -91,12 +93,12 @@ def _retry(gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: 
         except Again as error:
             if isinstance(error, Lost) or not left:
                 raise StoreUnavailable(
-                    f"{where} went away or was busy ({error}); nothing was recovered"
+                    f"{where} became unavailable or was busy ({error}); nothing was recovered"
                 ) from error
         except Unsure as error:
             raise OutcomeUnknown(
-                f"{where} went away while committing ({error}); whether the ledger is recovered is"
-                " not known: recover it again, in the same way"
+                f"{where} became unavailable while committing ({error}); whether the ledger is"
+                " recovered is not known: recover it again, in the same way"
             ) from error
     gate.ledger = done.ledger
     try:
@@ -106,7 +108,7 @@ def _retry(gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: 
         raise
     except (OSError, LedgerError, Again, Unsure) as error:
         gate.closed = ReadOnlyLedger(
-            f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be begun"
+            f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be started"
             f" ({error}): recover it again"
         )
         raise StoreUnavailable(str(gate.closed)) from error
@@ -250,7 +252,7 @@ class _Recovery:
             self._begun = said.incarnation
             return None
         raise ReadOnlyLedger(
-            f"the anchor {self.gate.anchor} is that of another ledger, {said.ledger}, and this is"
+            f"the anchor {self.gate.anchor} belongs to another ledger, {said.ledger}, and this is"
             f" {self.ledger}: if the store of that one was lost, give its export to a ledger"
             " without budgets; else name another anchor"
         )

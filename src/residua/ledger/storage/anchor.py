@@ -161,7 +161,7 @@ class FileAnchor(Anchor):
                     # The first process to create the file wins.
                     with suppress(FileExistsError):
                         return self._put(said, os.link)
-        raise OSError(f"{self.path} comes and goes")
+        raise OSError(f"{self.path} keeps being replaced")
 
     def _present(self) -> Anchored | None:
         try:
@@ -325,7 +325,7 @@ def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
         return
     if newer(known.incarnation, said.incarnation):
         raise ReadOnlyLedger(
-            f"the anchor {anchor} is that of a later recovery, by another process: open the"
+            f"the anchor {anchor} belongs to a later recovery, by another process: open the"
             " ledger again"
         )
 

@@ -178,9 +178,13 @@ class DatabaseAnchor(Anchor):
                 return
             except (Again, Unsure) as error:
                 if isinstance(error, Unsure) and not left:
-                    raise OutcomeUnknown(f"the anchor {self} went away: {error}") from error
+                    raise OutcomeUnknown(
+                        f"the anchor {self} became unavailable: {error}"
+                    ) from error
                 if not left:
-                    raise StoreUnavailable(f"the anchor {self} went away: {error}") from error
+                    raise StoreUnavailable(
+                        f"the anchor {self} became unavailable: {error}"
+                    ) from error
 
     def close(self) -> None:
         self.store.close()

@@ -155,9 +155,9 @@ class SqliteStore(Store):
         code = primary(getattr(error, "orig", None))
         damaged = code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
         if damaged or isinstance(error, UnicodeDecodeError):
-            return NotALedger(f"{self.place} is not an SQLite database, or a damaged one")
+            return NotALedger(f"{self.place} is not an SQLite database, or is damaged")
         if "Could not decode to UTF-8" in str(error):
-            return BrokenRecord(f"{self.place}: a text in it is damaged: verify the ledger")
+            return BrokenRecord(f"{self.place}: a record is damaged: verify the ledger")
         return unavailable(self.place, error)
 
     def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:

@@ -1,4 +1,4 @@
-"""The store: what the ledger needs from a database, where that is, and what its failures mean.
+"""The store: what the ledger needs from a database, its address, and what its errors mean.
 
 A store gives transactions that are durable when `commit` returns. A failure before that is
 `StoreUnavailable`, and nothing was spent; a connection that dies while committing leaves the
@@ -177,7 +177,7 @@ class Store(ABC):
             with self._guarded(self._opened(self.begin_reading)) as connection:
                 yield connection
         except Again as again:
-            raise StoreUnavailable(f"{self.place} went away while it was read") from again
+            raise StoreUnavailable(f"{self.place} became unavailable while it was read") from again
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -271,7 +271,7 @@ def place(url: Any) -> Place:
     if isinstance(url, Path):
         return _sqlite(url)
     if not isinstance(url, str):
-        raise ArgumentTypeError(f"url must be a text or a path, got {checks.shown(url)}")
+        raise ArgumentTypeError(f"url must be a string or a path, got {checks.shown(url)}")
     if "://" not in url:
         checks.require(bool(url.strip()), "url", "an address or the path of a file", url)
         return _sqlite(Path(url))
@@ -284,7 +284,7 @@ def place(url: Any) -> Place:
         file = made.database
         if not file or file == ":memory:" or file.startswith("file:"):
             raise ArgumentError(
-                f"url must name a file, since a ledger must outlive its process, got {url!r}"
+                f"url must name a file, because a ledger must outlive its process, got {url!r}"
             )
         return _sqlite(Path(file))
     if dialect in ("postgresql", "postgres"):

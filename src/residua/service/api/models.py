@@ -30,8 +30,8 @@ Key = Annotated[
         min_length=1,
         max_length=LONGEST_KEY,
         pattern=PRINTABLE,
-        description="The caller's own id for this request. Sent again it gets the same answer, "
-        "and nothing is spent twice. Without one, a fresh key is made.",
+        description="The caller's own id for this request. Sent again, it returns the same "
+        "answer, and nothing is spent twice. Without one, a new key is made.",
     ),
 ]
 Reason = Annotated[str, Field(min_length=1, max_length=1000, pattern=PRINTABLE)]
@@ -286,7 +286,7 @@ class Reserved(Receipted):
 
 
 class Held(Answer):
-    """A hold that waits."""
+    """An open hold."""
 
     example = {"budgets": ["web"], "mechanism": json.dumps(EXAMPLES["mechanism"])}
 
@@ -303,7 +303,7 @@ class Held(Answer):
 
 
 class Holds(Answer):
-    """All holds that wait."""
+    """All open holds."""
 
     items: list[Held]
 

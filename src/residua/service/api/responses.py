@@ -43,7 +43,7 @@ IdempotencyKey = Annotated[
     str | None,
     AfterValidator(_key),
     Header(
-        description="The same as `key` in the body. Where both are given they must be equal.",
+        description="The same as `key` in the body. If both are given, they must be equal.",
         json_schema_extra={"minLength": 1, "maxLength": LONGEST_KEY},
     ),
 ]

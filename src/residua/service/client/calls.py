@@ -90,7 +90,7 @@ def keyed(
         found = read(data)
         if found.key != key:
             raise OutcomeUnknown(
-                f"the answer is to another request, of key {found.key!r};"
+                f"the answer belongs to another request, with the key {found.key!r};"
                 f" ask again with the key {key!r}"
             )
         return found
@@ -223,9 +223,9 @@ class Attempts(Generic[T]):
 
     def _unknown(self, error: Exception) -> OutcomeUnknown:
         key = self._call.key
-        again = f"ask again with the key {key!r}" if key else "look before you repeat"
+        again = f"ask again with the key {key!r}" if key else "check before you repeat the call"
         return OutcomeUnknown(
-            f"{self._url} was asked and gave no answer that tells the outcome"
+            f"{self._url} gave no answer that tells the outcome"
             f" ({_named(error.__cause__ or error)}); {again}"
         )
 
@@ -249,7 +249,7 @@ def address(url: Any) -> str:
             f"url must be the address of a service, http:// or https://, got {checks.shown(url)}"
         )
     if parts.username or parts.password or parts.query or parts.fragment:
-        raise ArgumentError("url must be an address alone; pass the token as the argument `token`")
+        raise ArgumentError("url must be only an address; pass the token as the argument `token`")
     return url.rstrip("/")
 
 
@@ -270,7 +270,7 @@ def headers(token: Any) -> dict[str, str]:
     text = token.strip() if isinstance(token, str) else ""
     if not (text and text.isascii() and text.isprintable()):
         # The token itself is not shown.
-        raise ArgumentError("token must be the text of a token, got something else")
+        raise ArgumentError("token must be a string that is a token, got something else")
     return {**common, "Authorization": f"Bearer {text}"}
 
 
@@ -332,7 +332,7 @@ class Sessions(Generic[H]):
         except (ValueError, httpx.InvalidURL) as error:
             raise ArgumentError(
                 f"proxy must be the address of a proxy, as an argument or in the environment,"
-                f" got one that is none ({type(error).__name__})"
+                f" got something else ({type(error).__name__})"
             ) from None
         # The last thing: until then no thread of a child takes what is there for its own.
         self._process = os.getpid()

@@ -1,4 +1,4 @@
-"""What pages show of a budget: what is left of it, and its history, newest first.
+"""The parts of a budget's page: what is left of it, and its history, newest first.
 
 Queries and filters are in the library's words, from the JSON that records keep.
 """

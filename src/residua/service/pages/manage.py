@@ -89,7 +89,7 @@ def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
     for hold in ledger.holds():
         if hold.id == id and caller.sees_hold(hold.by, hold.budgets):
             return hold
-    raise UnknownHold(f"no reservation {id[:100]!r} is waiting")
+    raise UnknownHold(f"there is no open reservation {id[:100]!r}")
 
 
 def _left(ledger: Ledger, name: str, id: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The adaptive analyst: a page on which a visitor breaks the natural filter. No token is needed."""
+"""The page where visitors play the adaptive analyst and break the natural filter (no token)."""
 
 from __future__ import annotations
 

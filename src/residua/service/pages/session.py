@@ -85,7 +85,7 @@ def check_origin(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site != "same-origin":
-            raise _foreign("forms are taken from this service's own pages alone")
+            raise _foreign("forms are accepted only from this service's own pages")
         return
     origin = request.headers.get("origin")
     if origin is not None and _place(origin) != request.headers.get("host"):

@@ -1,4 +1,4 @@
-"""How much work and memory a proof may take: both are counted, so the end is the same everywhere.
+"""Limits on the work and memory of a proof, counted rather than timed: every machine stops alike.
 
 A step of a record is untrusted text, and its writer can make it as large as they like. Every loop
 over it declares beforehand how many ball operations it takes, at the precision in force, and every

@@ -48,7 +48,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
             if record.type == "hold" and is_time(body["expires"]):
                 made = max(each.body["time"] for each in together(record, chains))
                 if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
-                    wrong(f"a hold from {made} to {body['expires']}, longer than any may be")
+                    wrong(f"a hold from {made} to {body['expires']}, longer than allowed")
             if record.type in ASKING:
                 _check_line(chain, chains, members, wrong)
                 if chain.name in partitioned and body["admitted"]:
@@ -112,18 +112,18 @@ def _check_shared(chains: Mapping[str, Chain]) -> None:
         if is_root and first["shares_data"] is not True:
             other = roots.setdefault(canonical(first["data"]), chain.name)
             if other != chain.name:
-                chain.wrong(0, f"a cap on the data of {other!r} that does not say so")
+                chain.wrong(0, f"a second cap on the data of {other!r} that does not declare this")
 
 
 def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     parent = chain.first.get("parent")
     if parent is None:
         if chain.first.get("partition") is not None:
-            chain.wrong(0, "a partition of no budget")
+            chain.wrong(0, "a partition without a parent")
         return
     above = parent_of(chain, chains)
     if above is None or not above.records:
-        chain.wrong(0, f"the parent {parent!r} is not here")
+        chain.wrong(0, f"the parent {parent!r} is missing")
         return
     if not above.first:
         chain.wrong(0, f"the chain of the parent {parent!r} does not begin with create")

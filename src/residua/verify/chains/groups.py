@@ -63,7 +63,7 @@ def check_group(
             continue
         elif name == record.budget or not other.has_lost(seq):
             here = found is not None and found.prev == member["prev"]
-            how = "says something else" if here else "is not where it should be"
+            how = "belongs to a different request" if here else "is missing from its place"
             wrong(f"the record {name!r} {seq} of the group {how}")
     if (record.budget, record.seq) not in members_of(group):
         wrong("the record is not in its own group")

@@ -1,4 +1,4 @@
-"""Check that the open holds of a budget still fit after each record that requests something.
+"""Check that the open holds of a budget still fit after each request.
 
 A ledger admits a spend, a hold or a commit only if all holds that are open then could be committed
 one after another, in the order in which they were made (`residua.ledger.domain.rules`). Its record

@@ -1,4 +1,4 @@
-"""The structure of one chain: what must hold of its records before any mathematics.
+"""The structure of one chain: the checks of its records that need no mathematics.
 
 Every text is a record in canonical form, hashes link, numbers count up, time does not run
 backwards; each `before` is the committed state that the records so far leave; refusals, holds,
@@ -91,7 +91,7 @@ def check_states(chain: Chain) -> None:
         if retired:
             wrong(f"the budget was retired before this {kind}")
         if "reason" in body and not _is_reason(body["reason"], kind):
-            wrong(f"reason must be a text, got {body['reason']!r:.60}")
+            wrong(f"reason must be a string, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
@@ -106,7 +106,7 @@ def check_states(chain: Chain) -> None:
             if made is None:
                 wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
-                wrong("the commit is of another mechanism than its hold")
+                wrong("the commit has a different mechanism from its hold")
             elif kind == "commit" and made.body["assumed"] != body["assumed"]:
                 wrong("the commit does not assume the relation as its hold does")
             elif kind == "commit" and body["admitted"] and _late(made, body["time"]):

@@ -268,7 +268,7 @@ def amounts(state: State, count: int) -> tuple[Fraction, ...]:
     """What is left of each amount."""
     left = state.get("left")
     if not isinstance(left, list) or len(left) != count:
-        raise Unreadable(f"the state must hold {count} amounts, got {left!r}")
+        raise Unreadable(f"the state must have {count} amounts, got {left!r}")
     return tuple(amount(value) for value in left)
 
 

@@ -62,7 +62,7 @@ def step(
     if isinstance(query.mechanism, Mapping) and query.mechanism.get("kind") == "commit":
         return _commit(config, before, after, query, prove_first)
     if after["committed"] != before["committed"] or not after["to"] is after["inner"] is None:
-        return refuted("committed without asking for it")
+        return refuted("committed without a request")
     loss = query.loss
     if loss.is_identity:
         return proven("no loss")
@@ -80,7 +80,7 @@ def _commit(
     config: Config, before: State, after: State, query: StepQuery, prove_first: FirstProof
 ) -> Proof:
     if before.get("committed") or after.get("committed") is not True:
-        return refuted("a commit is possible once, and must be recorded as one")
+        return refuted("only one commit is possible, and it must be recorded as one")
     if amount(after["left"]) != 0:
         return refuted("something is left beside what was committed")
     to = query.mechanism.get("to")

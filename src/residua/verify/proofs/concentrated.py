@@ -170,7 +170,7 @@ def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     if back:
         law = law.reversed()
     if not law.p_inf.is_zero():
-        raise Infinite("may lose everything, no rho covers it")
+        raise Infinite("may reveal everything, which no rho covers")
     work(8 * len(law.z) if isinstance(law, Finite) else 400)
     m = [arb(0)] * 4
     if isinstance(law, Central):

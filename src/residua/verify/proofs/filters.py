@@ -221,7 +221,7 @@ def _approximate_zcdp_first(config: Config, state: State, _tables: Tables) -> Pr
     eps, delta = written(config["eps"]), written(config["delta"])
     aside = written(config["delta_conversion"])
     if not (aside > 0 and aside + left <= delta):
-        return refuted("delta is given out twice")
+        return refuted("delta is distributed twice")
     if config["conversion"] == "whitehouse":
         return advanced_within(rho, eps, aside)
     return zcdp_within(rho, eps, aside)

@@ -236,7 +236,7 @@ def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
     order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
     for i, j in pairwise(order):
         if not law.z[i] < law.z[j]:
-            return undecided("losses that are not told apart")
+            return undecided("losses that could not be told apart")
     work(200 * len(order))
     below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
     for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
@@ -244,7 +244,7 @@ def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
             if p_low >= kept or q_high >= kept:
                 continue
             if not (p_low < kept and q_high < kept):
-                return undecided("errors are not told from 1 - delta")
+                return undecided("errors could not be told from 1 - delta")
             needed = -quantile(p_low / kept) - quantile(q_high / kept)
         else:
             needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)

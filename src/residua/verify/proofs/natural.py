@@ -83,7 +83,7 @@ def _free(members: list[Loss]) -> str | None:
     if all(not member.factors for member in members):
         return "Gaussians are totally ordered"
     if all(_outside(member, "pure_delta") is None for member in members):
-        return "losses of everything or nothing are totally ordered"
+        return "all-or-nothing losses are totally ordered"
     if len({_primitive(member) for member in members}) == 1:
         return "multiples of one query are totally ordered"
     return None
@@ -116,13 +116,13 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
     spent, now = loss_of(before["loss"], None), loss_of(after["loss"], None)
     if loss.is_identity:
         if spent != now or after["rounds"] < before["rounds"]:
-            return refuted("the state moves for nothing")
+            return refuted("the state changes without a loss")
         return proven("no loss")
     if after["rounds"] != before["rounds"] + 1:
         return refuted("a round is not counted")
     rounds = config.get("rounds")
     if rounds is not None and after["rounds"] > rounds:
-        return refuted("more rounds than there are")
+        return refuted("more rounds than allowed")
     if not loss.symmetric:
         return undecided("no formula for the supremum of both directions")
     catalogue = config.get("catalogue")

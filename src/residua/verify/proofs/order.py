@@ -152,7 +152,7 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
         if not close:
             break
         if precision > BITS:
-            return undecided("the composition is not told from (eps, delta)")
+            return undecided("the composition could not be told from (eps, delta)")
     with bits(BITS):
         if any(_beside_the_largest(loss, eps, delta, fine) for fine in (None, *FINENESS[:2])):
             return proven("the composition lies within (eps, delta), small parts by laws above")

@@ -1,4 +1,4 @@
-"""The menu filter, whose states have potentials.
+"""Proofs of the menu filter, whose states have potentials.
 
 A potential is an array `φ` of non-negative numbers at the grid points `t_k = k eps / cells`,
 `|k| <= half`. It *covers* what can still happen if the excess of that lies below it there. If a
@@ -117,7 +117,7 @@ def _under_target(grid: Potential) -> Proof:
             return proven("the first potential keeps (eps, delta)")
         if right > delta or left > most:
             return refuted("the first potential exceeds (eps, delta)")
-    return undecided("the first potential is not told from its ceiling")
+    return undecided("the first potential could not be told from its ceiling")
 
 
 def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
@@ -139,7 +139,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
     if loss.is_identity:
         # The next step is judged by the potential of this one: it must be the one that was proven.
         same = has == had and old == new
-        return proven("no loss") if same else refuted("the state moves for nothing")
+        return proven("no loss") if same else refuted("the state changes without a loss")
     with bits(BITS):
         needed = composed(loss, new)
         for k, (high, limit) in enumerate(zip(needed, old.values, strict=True)):

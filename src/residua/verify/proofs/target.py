@@ -1,4 +1,4 @@
-"""The target residue filter: a Gaussian residue that must hold only where it can be read.
+"""Proofs of the target residue filter, whose residue must hold only where `(eps, delta)` reads it.
 
 A state is what is left of `mu²` (`v`), the largest loss that the queries so far add up to (null
 where losses are unbounded), reserves `r_i` of fixed orders, and a slack `s`. Its potential at
@@ -115,7 +115,7 @@ def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
                 return proven(f"the first {name} is within its share")
             if found > ball(share):
                 return refuted(f"the first {name} exceeds its share of delta at eps")
-    return undecided(f"the first {name} is not told from its share of delta")
+    return undecided(f"the first {name} could not be told from its share of delta")
 
 
 def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:

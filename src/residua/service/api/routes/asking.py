@@ -1,4 +1,4 @@
-"""Requests to a budget: check, spend, reserve, and what follows a reservation.
+"""Requests to a budget: check, spend, reserve, commit and cancel.
 
 A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
 mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
@@ -259,7 +259,7 @@ async def show_slowly(
         late = isinstance(problem, TooExpensive) or problem.status == 503
         if not late or not isinstance(standings, Standings):
             raise
-    unknown = {"kind": "unknown", "text": "not worked out in time: ask for the budget"}
+    unknown = {"kind": "unknown", "text": "not computed in time: read the budget"}
     left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
     return values.decision_to_dict(with_remainder(receipt, values.Said(left)))
 
