@@ -67,7 +67,7 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
         _check_unmasked(name, value, expected)
         value = value.item()
     if isinstance(value, _NOT_NUMBERS) or not isinstance(value, abstract_numbers.Real):
-        what = expected if "number" in expected else f"a number, {expected}"
+        what = expected if "number" in expected else f"a number that is {expected}"
         raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
     try:
         number = float(value)

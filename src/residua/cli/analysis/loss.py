@@ -175,7 +175,7 @@ def describe(
     eps: list[float] | None = None,
     out: Path | None = None,
 ) -> Result:
-    """Compute what a mechanism costs, and say how that is known.
+    """Compute what a mechanism costs, and cite the result behind it.
 
     For each direction of the neighbouring relation, show eps at some deltas, delta at some eps,
     Rényi divergences, and the least zCDP and GDP parameters. The exact values lie between lo and

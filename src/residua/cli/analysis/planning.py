@@ -78,9 +78,7 @@ def plan(
             found = ledger.budget(budget)
         chosen, start, relation = found.filter, found.state, found.relation
     else:
-        needed = (
-            "a filter must be given by --filter, by --eps with or without --delta, or by --budget"
-        )
+        needed = "give --filter, --budget, or --eps with or without --delta"
         chosen = descriptions.chosen_filter(filter, eps, delta, needed)
         start = chosen.initial() if state is None else chosen.state_from_json(state)
     with output.progress("counting"):

@@ -65,7 +65,7 @@ def create(
       residua budget create survey --eps 1 --delta 1e-6
       residua budget create study --filter 'gdp_residue mu=1' --unit household
     """
-    needed = "a budget must have --filter, or --eps with or without --delta"
+    needed = "give --filter, or --eps with or without --delta"
     chosen = descriptions.chosen_filter(filter, eps, delta, needed)
     try:
         made = ledger.create_budget(

@@ -59,7 +59,7 @@ def _opened(ledger: "Ledger", created: bool) -> Result:
         if not created:
             records = sum(one.seq + 1 for one in budgets)
             has = f"{_plural(len(budgets), 'budget')} with {_plural(records, 'record')}"
-            print(f"there is a ledger already, which was not changed: {has}")
+            print(f"the ledger already exists and was not changed: {has}")
         if not budgets and not lost:
             print("next: residua budget create NAME --eps 1")
         elif budgets and not created:
@@ -119,7 +119,7 @@ def history(
     limit: Annotated[int, typer.Option(help="Show at most this many records.", min=1)] = 1000,
     refused: bool = False,
 ) -> Result:
-    """Show the requests to a budget, and what it answered.
+    """Show the requests to a budget and how they were decided.
 
     Options:
       after: Begin after this record.
@@ -182,7 +182,7 @@ def recover(
     head: list[str] | None = None,
     retire: bool = False,
 ) -> Result:
-    """Make a restored ledger writable again, without un-spending.
+    """Recover a restored ledger without giving back what was spent.
 
     A ledger that is behind its anchor opens read-only. If an export is newer than the backup, the
     lost records can be applied again; a budget whose records are lost for good can only be retired

@@ -104,7 +104,7 @@ def create(
     days: float | None = None,
     store: stores.Store = stores.DEFAULT,
 ) -> Result:
-    """Create a token; it is shown once and stored nowhere.
+    """Create a token; it is shown only once.
 
     The ledger is created if it does not exist yet.
 
@@ -172,7 +172,7 @@ def every(ledger: Any) -> Result:
         if rows:
             output.print_table("tokens", ("name", "role", "id", "budgets", "state"), rows)
         else:
-            print("no tokens; residua token create --role admin makes one")
+            print("no tokens; create one with: residua token create --role admin")
 
     return Result({"tokens": found}, words)
 

@@ -58,8 +58,8 @@ def check(
 ) -> Result:
     """Ask whether a query would be admitted; spend nothing.
 
-    Exit code 0 if it would be, 3 if it would be refused, 4 if the ledger is read-only, as for a
-    spend. A refusal says what is left and what would have fitted.
+    Exit with status 0 if it would be admitted, 3 if it would be refused, and 4 if the ledger is
+    read-only. A refusal says what is left and what would fit.
 
     Example:
       residua check web --eps 0.3
@@ -85,11 +85,12 @@ def spend(
     assume: Assume = False,
     replay_ok: ReplayOk = False,
 ) -> Result:
-    """Spend budget on a query, before you run it.
+    """Spend budget on a query before you run it.
 
-    Exit code 0 if it is admitted: what was spent is on disk, and you may run the query once. 3 if
-    it is refused, and nothing was spent. With a key, the same command again spends nothing, prints
-    the same receipt, replayed, and exits with 6: the receipt permits no second run.
+    Exit with status 0 if the query is admitted: the spend is on disk, and you may run the query
+    once. Exit with status 3 if it is refused: nothing was spent. With a key, repeating the command
+    spends nothing, prints the same receipt marked as replayed, and exits with status 6: do not run
+    the query again.
 
     Example:
       residua spend web --eps 0.3
@@ -116,9 +117,9 @@ def reserve(
 ) -> Result:
     """Hold budget for a query that has not started.
 
-    `residua commit ID` debits it just before the query starts; `residua cancel ID` cancels it, and
-    it expires by itself. With a key, the same command again prints the same hold, replayed, and
-    exits with 6.
+    Run `residua commit ID` just before the query starts, or `residua cancel ID` if it will not run.
+    Otherwise the reservation expires. With a key, repeating the command prints the same reservation
+    marked as replayed, and exits with status 6.
 
     Options:
       ttl: Seconds until the reservation expires.
@@ -130,7 +131,7 @@ def reserve(
     _warn_of_others(ledger, key)
     asked = descriptions.compose(query)
     hold = ledger.reserve(names, asked, key, ttl, assume_budget_relation=assume)
-    used = "this key was already used: this is the hold that it made"
+    used = "this key was already used: this is the reservation that it made"
     # A refused reservation has no id.
     held = ("id", "expires") if hold.admitted else ()
     return _result(hold, ledger, names, "binding", *held, "key", replay_ok=replay_ok, used=used)
@@ -138,16 +139,17 @@ def reserve(
 
 @command(app, at=stores.open_store)
 def commit(ledger: Any, hold: HoldId, key: Key = None, replay_ok: ReplayOk = False) -> Result:
-    """Debit a reservation, just before its query starts.
+    """Debit a reservation just before its query starts.
 
-    Exit code 0 if it may start, once; 3 if the commit is refused for now. Committed again, it
-    prints the same receipt, replayed, and exits with 6: the receipt permits no second start.
+    Exit with status 0 if the query may start, once, and with status 3 if the commit is refused for
+    now. A second commit prints the same receipt marked as replayed, and exits with status 6: do not
+    start the query again.
 
     Example:
-      residua commit HOLD
+      residua commit ID
     """
     receipt = ledger.commit(hold, key)
-    used = "this hold was already committed: do not run the query again"
+    used = "this reservation was already committed: do not run the query again"
     return _result(receipt, ledger, list(receipt.budgets), *RECEIPT, replay_ok=replay_ok, used=used)
 
 
@@ -163,7 +165,7 @@ def cancel(
       reason: The reason to record.
 
     Example:
-      residua cancel HOLD --reason 'query was withdrawn'
+      residua cancel ID --reason 'query was withdrawn'
     """
     ledger.cancel(hold, reason)
     return Result({"cancelled": hold, "reason": reason}, lambda: print(f"cancelled {hold}"))

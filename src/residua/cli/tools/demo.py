@@ -99,7 +99,7 @@ def demo(
     out: Annotated[
         Path, typer.Option(help="Write the ledger and the picture to this directory.")
     ] = Path("out"),
-    seed: Annotated[int, typer.Option(help="Random seed of the noise.")] = 7,
+    seed: Annotated[int, typer.Option(help="Random seed for the noise.")] = 7,
     as_json: AsJson = False,
 ) -> None:
     """Run an adaptive analyst against several filters.

@@ -38,7 +38,7 @@ class Rate(NamedTuple):
 def bench(
     seconds: float = 1.0,
 ) -> Result:
-    """Measure decisions, durable spends and verification here.
+    """Measure decisions, spends and verification on this machine.
 
     Decisions are made by filters in memory, each from the state that the last one left. Spends are
     decided, recorded and synced in a new ledger in the directory for temporary files (TMPDIR), by

@@ -107,7 +107,7 @@ def check_files(folder: Path, files: Files, where: str) -> None:
     found = list_files(folder) if folder.is_dir() else {}
     for name in sorted({*files, *found}):
         if found.get(name) != files.get(name):
-            what = "is missing" if name not in found else "is not the one that was written"
+            what = "is missing" if name not in found else "is not the file that was written"
             raise damaged(where, f"{folder.parent.name}/{folder.name}/{name} {what}")
 
 

@@ -402,7 +402,7 @@ def _read_from(file: int, place: int) -> bytes:
 def _append(file: int, content: bytes) -> None:
     os.lseek(file, 0, os.SEEK_END)
     if os.write(file, content) != len(content):
-        raise OSError("only a part was taken: the disk is full")
+        raise OSError("only a part was written: the disk is full")
 
 
 def _sync(file: int) -> None:

@@ -78,7 +78,7 @@ FILTERS = (
         "auto",
         "Automatic, for (ε, δ)",
         _BOTH,
-        "Plans ahead as queries come; the first one takes a while.",
+        "Adapts to the first query, which takes a while.",
     ),
 )
 JSON = "json"

@@ -116,7 +116,7 @@ async def _retirement(
         facts=[
             ("Budget", budget.name),
             ("Filter", repr(budget.filter)),
-            ("Reservations waiting", len(budget.holds)),
+            ("Open reservations", len(budget.holds)),
         ],
         action=f"/budgets/{quote(name, safe='')}/retire",
         back=f"/budgets/{quote(name, safe='')}",

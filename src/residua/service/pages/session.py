@@ -89,7 +89,7 @@ def check_origin(request: Request) -> None:
         return
     origin = request.headers.get("origin")
     if origin is not None and _place(origin) != request.headers.get("host"):
-        raise _foreign("forms are taken from this service's own pages alone")
+        raise _foreign("forms are accepted only from this service's own pages")
 
 
 def _place(origin: str) -> str | None:

@@ -41,7 +41,7 @@ _DEPTH = 30
 def zcdp(spent: Fraction, loss: Loss) -> Proof:
     """Whether `spent` is at least the zCDP parameter of a loss."""
     if any(isinstance(factor, Revealing) for factor, _ in loss.factors):
-        raise Infinite("may lose everything, no rho covers it")
+        raise Infinite("may reveal everything, which no rho covers")
     known = loss.variance / 2
     for box, n in loss.stated:
         if box.rho is None or box.xi:

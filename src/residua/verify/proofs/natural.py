@@ -132,7 +132,7 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
             return refuted(wrong)
     charge = _between(spent, now)
     if charge is None or not below(loss, charge):
-        return undecided("what was spent is not what was spent before and the query")
+        return undecided("what is spent is not what was spent before plus the query")
     members = catalogue if isinstance(catalogue, list) else []
     if members and not any(_same(charge, loss_of(each, None)) for each in members):
         return undecided("what was charged is not of the catalogue")
@@ -158,9 +158,9 @@ def _between(before: Loss, after: Loss) -> Loss | None:
 
 def _outside(loss: Loss, family: str) -> str | None:
     if family == "gaussian":
-        return "not of the family gaussian" if loss.factors or loss.stated else None
+        return "not in the family gaussian" if loss.factors or loss.stated else None
     only = all(isinstance(f, Revealed) for f, _ in loss.factors)
-    return None if only and not loss.variance and not loss.stated else f"not of the family {family}"
+    return None if only and not loss.variance and not loss.stated else f"not in the family {family}"
 
 
 def pure_budget(budget: Loss) -> Fraction | None:

@@ -359,7 +359,7 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
     one = len(rest.factors) == 1 and rest.factors[0][1] == 1
     factor = rest.factors[0][0]
     central = one and isinstance(factor, Noise | Response)
-    proof = undecided("the curves are not told apart where the budget is first read")
+    proof = undecided("the curves could not be told apart where the budget is first read")
     for precision in LADDER:
         with bits(precision):
             law = rest if central else _response(top)
