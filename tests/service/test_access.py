@@ -294,7 +294,7 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
     office = open_context(Settings(host="0.0.0.0"), ledger)
     try:
         with pytest.raises(
-            ArgumentError, match="create one with: residua token create --role admin"
+            ArgumentError, match="create a token with: residua token create --role admin"
         ):
             check(office)
         past = datetime.now(UTC) - timedelta(days=2)

@@ -70,7 +70,7 @@ def check(context: ServiceContext) -> None:
     if not settings.is_loopback and valid == 0:
         raise ArgumentError(
             f"host must be a loopback address while there is no valid token, got {settings.host!r};"
-            " create one with: residua token create --role admin"
+            " create a token with: residua token create --role admin"
         )
     if valid == 0 and not settings.dev:
         logs.event("there is no valid token yet: create one with residua token create", level=30)

@@ -288,7 +288,11 @@ def test_the_automatic_filter(store: str) -> None:
         (("token", "revoke", "none"), 2, "token must be the id"),
         (("token", "list", "--store", "http://127.0.0.1:1"), 2, "a file or a database here"),
         (("serve", "--store", "http://127.0.0.1:1"), 2, "url must begin with"),
-        (("serve", "--host", "0.0.0.0"), 2, "create one with: residua token create --role admin"),
+        (
+            ("serve", "--host", "0.0.0.0"),
+            2,
+            "create a token with: residua token create --role admin",
+        ),
         (("serve", "--host", "0.0.0.0", "--dev"), 2, "dev must stay on a loopback address"),
         (("serve", "--config", "none.toml"), 2, "config must be a readable file"),
         (("serve", "--port", "99999"), 2, "port must be between"),
