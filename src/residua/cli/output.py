@@ -171,7 +171,7 @@ def save_picture(draw: Callable[[], "Figure"], folder: Path | None, name: str) -
             figure.savefig(folder / name, dpi=150)
         except (OSError, ValueError) as error:
             raise ArgumentError(
-                f"out must be a directory to write in, got {folder} ({error})"
+                f"out must be a writable directory, got {folder} ({error})"
             ) from error
         return str(folder / name)
 

@@ -370,7 +370,7 @@ def _require_sum(name: str, masses: Floats, more: float = 0.0) -> float:
     """The sum of masses and one more, which must be 1 but for `SUM_TOLERANCE`."""
     total = math.fsum(masses) + more
     good = abs(total - 1.0) <= SUM_TOLERANCE
-    checks.require(good, name, "such that they sum to 1 within 1e-9", total)
+    checks.require(good, name, "normalised to sum to 1 within 1e-9", total)
     return total
 
 

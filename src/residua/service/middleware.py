@@ -141,13 +141,13 @@ class Limits:
             full.headers["Connection"] = "close"
             raise full
         if scope["http_version"] not in VERSIONS:
-            raise _malformed("the version of HTTP must be 1.0 or 1.1")
+            raise _malformed("the HTTP version must be 1.0 or 1.1")
         names = Counter(name for name, _ in scope["headers"])
         twice = sorted(name.decode() for name in SINGLE if names[name] > 1)
         if twice:
             raise _malformed(f"duplicate header: {', '.join(twice)}")
         if b"transfer-encoding" in names and b"content-length" in names:
-            raise _malformed("a body must be chunked or have a length, got both")
+            raise _malformed("a body must be chunked or have a length, not both")
         if b"%2f" in scope.get("raw_path", b"").lower():
             raise Problem("not-found", "there is nothing at this address")
         length = header(scope, b"content-length") or b"0"
@@ -222,7 +222,7 @@ def problem_for(error: Exception, id: str) -> Problem:
     if isinstance(error, HTTPException):
         headers = dict(error.headers or {})
         if error.status_code == 405:
-            return Problem("method-not-allowed", "this cannot be done here", headers)
+            return Problem("method-not-allowed", "this method is not allowed here", headers)
         if error.status_code == 404:
             return Problem("not-found", "there is nothing at this address", headers)
         return Problem("invalid-request", str(error.detail), headers, error.status_code)

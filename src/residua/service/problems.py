@@ -35,8 +35,8 @@ KINDS = {
     "unknown-hold": Kind(404, "No open reservation has that id"),
     "budget-exists": Kind(409, "The budget exists already"),
     "retired-budget": Kind(409, "The budget is closed"),
-    "key-reused": Kind(409, "The key came before with another request"),
-    "already-spent": Kind(409, "What the receipt permits has run"),
+    "key-reused": Kind(409, "The key was already used for another request"),
+    "already-spent": Kind(409, "The query that the receipt permits has run"),
     "contended": Kind(503, "The budgets changed while this was decided", True),
     "outcome-unknown": Kind(503, "Ask again with the same key", True),
     "store-unavailable": Kind(503, "The store cannot be reached", True),
@@ -49,14 +49,14 @@ KINDS = {
     "method-not-allowed": Kind(405, "This cannot be done here"),
     "body-too-large": Kind(413, "The request is too large"),
     "not-json": Kind(400, "The body must be JSON"),
-    "too-slow": Kind(408, "The request came too slowly"),
-    "invalid-request": Kind(422, "The request is not as described"),
+    "too-slow": Kind(408, "The request arrived too slowly"),
+    "invalid-request": Kind(422, "The request does not match its description"),
     "too-many-requests": Kind(429, "Slow down", True),
     "foreign-origin": Kind(403, "The request comes from another site"),
     "overloaded": Kind(503, "Too many requests wait", True),
     "deadline-exceeded": Kind(503, "This takes too long to compute"),
     "out-of-memory": Kind(503, "This needs too much memory to compute"),
-    "worker-lost": Kind(503, "The process that computed this ended", True),
+    "worker-lost": Kind(503, "The process that computed this died", True),
     "client-left": Kind(499, "The client left before the answer"),
     "shutting-down": Kind(503, "The service is shutting down", True),
     "internal-error": Kind(500, "Something went wrong inside"),
@@ -153,7 +153,9 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
         elif one.get("type") == "missing":
             message = "is missing"
         said.append(f"{where or 'body'}: {message}"[:300])
-    return Problem("invalid-request", "; ".join(said[:8]) or "the request is not as described")
+    return Problem(
+        "invalid-request", "; ".join(said[:8]) or "the request does not match its description"
+    )
 
 
 def name_in(type: str) -> str | None:

@@ -127,7 +127,7 @@ class Report:
         """The report for people, in what any output can show."""
         lines = [
             f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
-            " states, and spends, holds and commits that were admitted):"
+            " states, and admitted spends, holds and commits):"
             f" {self.proven} proven, {self.refuted} refuted, {self.undecided} undecided",
             self._checked_against,
         ]

@@ -243,7 +243,7 @@ def check_heads(chains: Mapping[str, Chain], expected: list[Mark]) -> list[Probl
         elif any(record.hash == hash for c in chains.values() for record in c.records):
             continue
         else:
-            wrong = f"the head {hash[:12]}… that was given out is in no chain"
+            wrong = f"the head {hash[:12]}… is in no chain"
         if wrong is not None:
             found[Problem(next(iter(chains), "?") if name is None else name, seq, wrong)] = None
     return list(found)

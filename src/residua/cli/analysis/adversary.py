@@ -260,7 +260,7 @@ def cost(
 
     Options:
       budget: The budget: a query, or a list of them.
-      coarse: Merge atoms within this share, upwards and downwards.
+      coarse: Merge atoms, with a relative error of at most this in each round.
 
     Example:
       residua natural cost --budget 'gdp mu=1' --rounds 2 --pure-dp eps=0.5 --pure-dp eps=0.8
@@ -362,7 +362,7 @@ def guarantee(
       eps: The eps of the budget.
       delta: The delta of the budget.
       target_delta: The delta to guarantee (default: ten times --delta).
-      points: Where to cut losses: paper, remark, or sizes like 0.1,0.5,2 (default: the best that
+      points: Cut losses at these points: paper, remark, or sizes like 0.1,0.5,2 (default: the best that
           are found).
 
     Example:

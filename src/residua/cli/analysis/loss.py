@@ -185,7 +185,7 @@ def describe(
     Options:
       delta: Show eps at this delta; may be repeated.
       eps: Show delta at this eps; may be repeated.
-      out (DIR): Draw the curves into this directory.
+      out (DIR): Draw the curves and write them to this directory.
 
     Example:
       residua describe --laplace scale=2

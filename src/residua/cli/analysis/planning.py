@@ -55,9 +55,9 @@ def plan(
       filter (FILTER): The filter, as JSON or in short: 'zcdp rho=0.1'.
       state (JSON): The state of the filter (default: nothing was spent).
       budget (NAME): Plan for what is left of this budget in the store.
-      n: Fit the noise for this many more queries, or rounds of them.
+      n: Find the noise for this many more queries, or rounds of them.
       most: Stop counting here.
-      out (DIR): Draw how many more of each kind fit, into this directory.
+      out (DIR): Draw how many more of each kind fit, and write the picture to this directory.
 
     Example:
       residua plan --filter '{"kind": "gdp_residue", "mu": 1.0}' --laplace scale=2
@@ -221,13 +221,13 @@ def compare(
 
     Options:
       workload (FILE): Read the workload from this file (default: suite, random workloads).
-      filter (FILTER): Compare this kind, or filter as JSON; may be repeated (default: all kinds).
+      filter (FILTER): Compare this kind, or this filter as JSON; repeatable (default: all kinds).
       seed: Random seed of the suite (default: 1).
       count: Number of random workloads (default: 60).
-      family: Draw this family alone: pure, laplace, gaussian, subsampled or mixed.
-      shape: Draw this shape alone: constant, bursts, drifting, 'small then large', 'large then
+      family: Use only this family: pure, laplace, gaussian, subsampled or mixed.
+      shape: Use only this shape: constant, bursts, drifting, 'small then large', 'large then
           small' or alternating.
-      out (DIR): Draw the ratios into this directory.
+      out (DIR): Draw the ratios and write the picture to this directory.
 
     Example:
       residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue

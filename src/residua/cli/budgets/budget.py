@@ -53,11 +53,11 @@ def create(
       filter (FILTER): The filter as JSON, as a file, or in short: 'gdp_residue mu=1', 'pure eps=1 |
           gdp mu=0.2'.
       relation: Neighbouring relation: add-remove (default), replace-one or zero-out.
-      unit: Whose privacy is protected (default: person).
+      unit: The unit whose privacy is protected (default: person).
       parent: Make it a quota of this budget.
       partition: Label a disjoint part of the data of --parent.
       data: Label the data set.
-      window: Begin a new generation after this many seconds (1 or more).
+      window: Restart the budget each time this many seconds have passed (1 or more).
       shares_data: Allow a second cap on the same data.
 
     Example:

@@ -122,7 +122,7 @@ def history(
     """Show the requests to a budget and how they were decided.
 
     Options:
-      after: Begin after this record.
+      after: Start after the record of this number.
       refused: Show refused requests only.
 
     Example:
@@ -170,7 +170,7 @@ def export(
         with out.open("w", encoding="utf-8") as file:
             lines = ledger.export(file)
     except OSError as error:
-        raise ArgumentError(f"out must be a file to write, got {out} ({error})") from None
+        raise ArgumentError(f"out must be a writable file, got {out} ({error})") from None
     shown = {"out": str(out), "lines": lines}
     return Result(shown, lambda: print(f"wrote {lines} lines to {out}"))
 
@@ -191,7 +191,7 @@ def recover(
     recorded in every budget that it concerns.
 
     Options:
-      export (FILE): Take over the records of this export.
+      export (FILE): Apply the records of this export.
       head (BUDGET=[SEQ:]HASH): Vouch for a budget's last record if there is no anchor; may be
           repeated.
       retire: Retire budgets that lost spends, as fully spent.

@@ -109,11 +109,14 @@ def ledger_facts(store: Store, create: bool, read_only: bool = False) -> dict[st
             return _found_or_made(store, create, read_only)
         except (Lost, Unsure) as error:
             raise StoreUnavailable(
-                f"{store.place} went away while its tables were made ({error}): open it again"
+                f"{store.place} became unavailable while its tables were created ({error}):"
+                " open it again"
             ) from error
         except Again:
             continue
-    raise StoreUnavailable(f"{store.place}: too many make tables at once: open it again")
+    raise StoreUnavailable(
+        f"{store.place}: too many processes create tables at once: open it again"
+    )
 
 
 def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str]:
@@ -146,7 +149,7 @@ def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str
 
 def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
     if store.foreign(connection):
-        raise NotALedger(f"{store.place} is a database of something else")
+        raise NotALedger(f"{store.place} is a database but not a ledger")
     facts = facts_in(connection)
     if facts is not None:
         check_facts(store.place, facts)

@@ -226,7 +226,7 @@ class Retire(Request):
         (name,) = self.names
         entry = page.entry(name)
         if entry.retired:
-            raise RetiredBudget(f"budget {name!r} is retired already")
+            raise RetiredBudget(f"budget {name!r} is already retired")
         _release_all(page, entry, "cancel", self.principal, f"budget {name!r} was retired")
         state = entry.plain_state
         below = page.heads_below(name)

@@ -235,7 +235,7 @@ class FileAnchor(Anchor):
         lines = _lines(found[1:])
         first, self._seen = self._seen, self._seen + len(lines)
         if not self._seen:
-            raise OSError(f"{self.path} is empty: it was cut")
+            raise OSError(f"{self.path} is empty: it was truncated")
         try:
             return _parsed(_HEADING + lines if first else lines, str(self.path)).marks
         except BrokenRecord:

@@ -75,13 +75,15 @@ async def form(request: Request) -> dict[str, str]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Problem(
-            "invalid-request", f"a form must be sent as one, got {kind[:100]!r}", status=415
+            "invalid-request", f"a form must be sent as form data, got {kind[:100]!r}", status=415
         )
     raw = await request.body()
     try:
         fields = parse_qsl(raw.decode("utf-8"), True, errors="strict", max_num_fields=64)
     except ValueError:
-        raise Problem("invalid-request", "the form is not one of these pages", status=400) from None
+        raise Problem(
+            "invalid-request", "the form does not belong to these pages", status=400
+        ) from None
     return dict(fields)
 
 

@@ -77,7 +77,7 @@ def measured(
         except Exhausted as error:
             found = undecided(str(error))
         except MemoryError:
-            found = undecided("memory limit: this machine has no more memory")
+            found = undecided("memory limit: this machine is out of memory")
         except UNREADABLE as error:
             # Nothing that goes wrong here says anything about the record.
             found = undecided(f"the proof failed: {error!r:.200}")

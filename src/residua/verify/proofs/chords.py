@@ -61,7 +61,7 @@ def prove_below(
         work(80)
         tried += 1
         if tried > _MOST_CELLS or not low < middle < high:
-            return undecided("the curves are not told apart")
+            return undecided("the curves could not be told apart")
         at_middle = height(t)
         if at_middle > line(t):
             return refuted(f"the curve exceeds the other at {at} = {middle:.6g}")

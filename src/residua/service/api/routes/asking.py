@@ -149,7 +149,7 @@ async def cancel(request: Request, id: HoldId, body: models.Cancel = NO_REASON) 
     return Response(status_code=204)
 
 
-@router.get("/holds", summary="Reservations that wait", response_model=models.Holds)
+@router.get("/holds", summary="Open reservations", response_model=models.Holds)
 async def holds(request: Request) -> Response:
     """Open reservations in scope, with their ages."""
     context, caller = authorize(request, "read")
