@@ -72,7 +72,7 @@ def recover(
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
     if gate.read_only:
         raise ReadOnlyLedger(f"{gate.store.place} was opened read-only: recover it opened to write")
-    if gate.let_go:
+    if gate.was_closed:
         raise StoreUnavailable(f"{gate.store.place} was closed: open it again")
     vouched = _read_heads(heads)
     given = None if export is None else read_export(export)
