@@ -453,8 +453,8 @@ def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.Monkey
     one, budgets = claims.Claims(), frozenset({"b"})
     monkeypatch.setattr(claims, "LONGEST_WAIT", 0.05)
     with one.claimed("slow", budgets, claims.WaitLimit()):
-        assert one.bar("other", budgets) and not one.bar("slow", budgets)
-        assert not one.bar("other", frozenset({"c"}))
+        assert one.until("other", budgets) and not one.until("slow", budgets)
+        assert one.until("other", frozenset({"c"})) is None
         with pytest.raises(rz.Contended, match="retry"):
             one.wait("other", budgets, claims.WaitLimit())
         monkeypatch.setattr(claims, "MOST_WAITING", 0)

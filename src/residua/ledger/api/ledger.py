@@ -351,7 +351,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close files and connections. It cannot spend afterwards; reading opens them again."""
-        self._gate.let_go = True
+        self._gate.was_closed = True
         self._gate.closed = StoreUnavailable(f"{self.store.place} is closed: open it again")
         self.store.close()
         if self._gate.anchor is not None:

@@ -72,13 +72,13 @@ class Create(Request):
     creates = True
 
     new: NewFilter
-    relation: str | None
-    unit: str | None
-    parent: str | None
-    partition: str | None
-    data: str | None
-    window: float | None
-    shares_data: bool
+    relation: str | None = None
+    unit: str | None = None
+    parent: str | None = None
+    partition: str | None = None
+    data: str | None = None
+    window: float | None = None
+    shares_data: bool = False
 
     def run(self, page: Page) -> Entry:
         name = self.names[0]
@@ -317,7 +317,8 @@ def write_off(page: Page, name: str, why: str, by: str) -> None:
     Its holds expire in every budget where they are still open: some of their records may be lost.
     """
     if name not in page.entries:
-        _gravestone(page, name, by)
+        # A chain for a budget of which only the name is known.
+        Create(principal=by, names=(name,), new=new_filter(PureFilter(0.0))).run(page)
     entry = page.entries[name]
     others = (id for id, row in page.holds.items() if name in row.members)
     for id in dict.fromkeys((*entry.holds, *sorted(others))):
@@ -342,25 +343,3 @@ def _expire_open(page: Page, row: HoldRow, reason: str) -> None:
         drop_hold(entry, row.id, committed=False)
     if row.status == "open":
         page.close_hold(row, "expired", None)
-
-
-def _gravestone(page: Page, name: str, by: str) -> None:
-    """A chain for a budget of which only the name is known."""
-    nothing = PureFilter(0.0)
-    fields = {
-        "filter": nothing.to_dict(),
-        "library": __version__,
-        "relation": "add-remove",
-        "unit": "person",
-        "data": None,
-        "parent": None,
-        "partition": None,
-        "window": None,
-        "shares_data": False,
-        "tables": {},
-        "state": json.loads(nothing.state_to_json(nothing.initial())),
-    }
-    top = max((entry.id for entry in page.entries.values()), default=0)
-    entry = new_entry(top + 1, name, page.now, fields)
-    page.add(entry)
-    page.append(entry, "create", by, fields, entry.state_text)

@@ -43,11 +43,8 @@ class Claims:
     def __bool__(self) -> bool:
         return bool(self._claimed)
 
-    def bar(self, request: object, names: frozenset[str]) -> bool:
-        """Whether another request has claimed one of these budgets."""
-        return self._until(request, names) is not None
-
-    def _until(self, request: object, names: frozenset[str]) -> float | None:
+    def until(self, request: object, names: frozenset[str]) -> float | None:
+        """Until when another request has claimed one of these budgets; None where none has."""
         now = time.monotonic()
         for owner, (claimed, until) in list(self._claimed.items()):
             if owner != id(request) and now < until and claimed & names:
@@ -63,7 +60,7 @@ class Claims:
                 raise _contended()
             self._waiting += 1
             try:
-                while (until := self._until(request, wanted)) is not None:
+                while (until := self.until(request, wanted)) is not None:
                     now = time.monotonic()
                     if now >= end:
                         raise _contended()
@@ -78,7 +75,7 @@ class Claims:
         while True:
             self.wait(request, wanted, limit)
             with self._changed:
-                if self._until(request, wanted) is None:
+                if self.until(request, wanted) is None:
                     self._claimed[id(request)] = wanted, time.monotonic() + LONGEST
                     break
         try:

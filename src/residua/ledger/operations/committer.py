@@ -74,7 +74,7 @@ class Gate:
         """Why nothing may be written, or None."""
         self.read_only = False
         """Whether the caller asked for that, in which case it stays so."""
-        self.let_go = False
+        self.was_closed = False
         """Whether the caller closed the ledger, in which case it stays closed."""
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
@@ -222,11 +222,7 @@ class Gate:
         """Remember what open holds need, for the next request to extend."""
         if len(self._held) > _MOST_HELD:
             self._held.clear()
-        for name, known in page.held.items():
-            if known[1]:
-                self._held[name] = known
-            else:
-                self._held.pop(name, None)
+        self._held.update(page.held)
 
     def _decide(self, page: Page, batch: Sequence[Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""
@@ -254,7 +250,7 @@ class Gate:
             names.update(page.holds[request.hold].members)
         lines = [page.line(name) for name in names if name in page.entries]
         charged = frozenset(entry.name for line in lines for entry in line)
-        return charged if self._claims.bar(request, charged) else frozenset()
+        return frozenset() if self._claims.until(request, charged) is None else charged
 
     def _page(self, connection: Connection) -> Page:
         return Page(connection, self.store, self.ledger, self.incarnation, self._held, self._early)

@@ -74,7 +74,7 @@ def recover(
         raise ReadOnlyLedger(
             f"{gate.store.place} was opened read-only: open it for writing to recover it"
         )
-    if gate.let_go:
+    if gate.was_closed:
         raise StoreUnavailable(f"{gate.store.place} is closed: open it again")
     vouched = _read_heads(heads)
     given = None if export is None else read_export(export)

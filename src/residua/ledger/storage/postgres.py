@@ -212,10 +212,6 @@ class PostgresStore(Store):
         """The cluster, its timeline, the database and the table: a restore changes one of them."""
         return str(connection.execute(text(_IDENTITY)).scalar_one())
 
-    def foreign(self, _connection: Connection) -> bool:
-        """A database may hold other things beside a ledger."""
-        return False
-
     def translated(self, error: Exception) -> Exception:
         if isinstance(error, IntegrityError):
             return Again()

@@ -143,9 +143,9 @@ class Store(ABC):
     def settle(self) -> None:  # noqa: B027
         """Set the database up for writing, once it is known to be a ledger or is to become one."""
 
-    @abstractmethod
-    def foreign(self, connection: Connection) -> bool:
-        """Whether the database is one of something else."""
+    def foreign(self, _connection: Connection) -> bool:
+        """Whether the database is one of something else; it may hold other things beside it."""
+        return False
 
     @abstractmethod
     def translated(self, error: Exception) -> Exception:
