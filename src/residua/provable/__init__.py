@@ -334,8 +334,8 @@ def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
 MOST_PLANNED, LARGEST_SHARE = 100_000, 8000.0
 """Of what is not Gaussian on a plan: how many, and `eps` divided by their total variation. They are
 composed on a lattice, which must be fine enough for each and reach beyond `eps`."""
-MOST_COMPOSED = 1 << 14
-"""Of outcomes of a plan that are written out, and need no lattice."""
+MOST_ATOMS = 1 << 14
+"""Of outcomes of a composition that are written out, and need no lattice."""
 
 
 def planned(config: Description) -> list[tuple[Description, int]]:
@@ -404,7 +404,7 @@ def unprovable_composition(config: Description) -> str | None:
     copies = sum(n for _, n in rest)
     if copies > MOST_PLANNED:
         return f"plan: at most {MOST_PLANNED} queries that are not Gaussian, got {copies}"
-    if copies == 1 or not has_too_many_outcomes(rest, MOST_COMPOSED):
+    if copies == 1 or not has_too_many_outcomes(rest, MOST_ATOMS):
         return None
     for leaf, _ in rest:
         size = distance(leaf)

@@ -90,7 +90,7 @@ class Report:
         return 7 if self.undecided else 0
 
     @property
-    def settled(self) -> dict[str, tuple[int, str]]:
+    def proven_heads(self) -> dict[str, tuple[int, str]]:
         """The heads of the chains that are whole and proven: what need not be proven again."""
         open_ones = {each.budget for each in self.problems}
         open_ones |= {step.budget for step in self.steps if step.verdict != "proven"}

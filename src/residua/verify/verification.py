@@ -268,7 +268,7 @@ def _not_there(name: str, chain: Chain | None, seq: int | None, hash: str) -> st
 
 def verified_marks(since: Any) -> dict[str, tuple[int, str | None]]:
     """Of each budget, the number of the last record that was verified before, and its hash."""
-    marks = since.settled if isinstance(since, Report) else {} if since is None else since
+    marks = since.proven_heads if isinstance(since, Report) else {} if since is None else since
     if not isinstance(marks, Mapping):
         raise ArgumentTypeError(
             "since must be an earlier report, or a mapping of budgets to seq or (seq, hash),"

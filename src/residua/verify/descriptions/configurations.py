@@ -51,7 +51,8 @@ _order = _number(1.0 + 1e-9, 1e9)
 _rho = _number(0.0, 1e6)
 _share = _number(0.0, 1.0)
 _mu = _number(0.0, 1e6, 1e-100)
-_FAMILIES = ("gaussian", "pure_delta")
+FAMILIES = ("gaussian", "pure_delta")
+"""Catalogues of natural filters that are closed and totally ordered."""
 _WRITTEN: dict[str, Check] = {
     "gaussian": lambda f: f["sensitivity"] > 0.0,
     "pure_dp": lambda f: f["eps"] > 0.0 and set(f) == {"kind", "eps"},
@@ -121,7 +122,7 @@ def _budget(value: Any) -> bool:
 
 
 def _catalogue(value: Any) -> bool:
-    return value in _FAMILIES if isinstance(value, str) else _queries(value)
+    return value in FAMILIES if isinstance(value, str) else _queries(value)
 
 
 def _prices(value: Any) -> bool:

@@ -22,10 +22,11 @@ from functools import partial
 
 from flint import arb, arb_poly
 
+from residua.provable import MOST_ATOMS
 from residua.verify.arithmetic.balls import Ball, ball, bits, near
 from residua.verify.arithmetic.work_limit import counted_cache, reserve_memory, work
 from residua.verify.losses.factors import Factor, Loss, Unknown
-from residua.verify.losses.hockey_stick import MOST_ATOMS, curve, known_curve
+from residua.verify.losses.hockey_stick import curve, known_curve
 from residua.verify.losses.laws import Finite, gaussian_curve
 
 FINENESS = (0.006, 0.001, 0.0004)

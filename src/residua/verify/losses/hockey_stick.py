@@ -20,6 +20,7 @@ from itertools import accumulate
 
 from flint import arb, ctx
 
+from residua.provable import MOST_ATOMS
 from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal
 from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.factors import (
@@ -34,9 +35,6 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.laws import Central, Finite, Law, composition, gaussian_curve
 from residua.verify.losses.pairs import Sampled
-
-MOST_ATOMS = 1 << 14
-"""Of a law: more outcomes are beyond the limits of work and memory."""
 
 Curve = Callable[[Ball], Ball]
 

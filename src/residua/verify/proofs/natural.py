@@ -52,8 +52,6 @@ from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, mis
 from residua.verify.proofs.order import below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-FAMILIES = ("gaussian", "pure_delta")
-
 
 def natural_first(config: Config, state: State, tables: Tables) -> Proof:
     """Whether nothing is spent, and the budget is known to hold against adaptive analysts."""
@@ -64,29 +62,21 @@ def natural_first(config: Config, state: State, tables: Tables) -> Proof:
         return proven("losses of a history add up: the budget is the guarantee")
     catalogue = config.get("catalogue")
     if isinstance(catalogue, str):
-        if catalogue not in FAMILIES:
-            return undecided(f"no formula for the family {catalogue}")
         return proven(f"the family {catalogue} is closed and totally ordered")
-    if catalogue is not None:
-        why = _free([loss_of(each, None) for each in catalogue])
-        if why is not None:
-            return proven(f"{why}: the budget is the guarantee")
+    if catalogue is not None and _are_ordered([loss_of(each, None) for each in catalogue]):
+        return proven("the catalogue is totally ordered: the budget is the guarantee")
     if budget.point is not None and config.get("rounds") is not None and "guarantee" in tables:
         return _computed(budget, budget.point, config["rounds"], _plan(tables, "guarantee"))
     return undecided("what this natural filter guarantees adaptive analysts is not re-proven")
 
 
-def _free(members: list[Loss]) -> str | None:
-    """Why compositions of these are totally ordered, if they are."""
+def _are_ordered(members: list[Loss]) -> bool:
+    """Whether compositions of these are totally ordered: Gaussians, all-or-nothing, or multiples of one."""
     if any(member.stated for member in members):
-        return None
-    if all(not member.factors for member in members):
-        return "Gaussians are totally ordered"
-    if all(_outside(member, "pure_delta") is None for member in members):
-        return "all-or-nothing losses are totally ordered"
-    if len({_primitive(member) for member in members}) == 1:
-        return "multiples of one query are totally ordered"
-    return None
+        return False
+    plain = all(not member.factors for member in members)
+    all_or_nothing = all(_outside(member, "pure_delta") is None for member in members)
+    return plain or all_or_nothing or len({_primitive(member) for member in members}) == 1
 
 
 def _primitive(loss: Loss) -> tuple[Any, ...]:

@@ -16,14 +16,14 @@ from typing import Any
 from residua.provable.forms import LARGEST_SIZE
 from residua.provable.partitions import POINTS, unpromised_partition
 from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
-from residua.verify.descriptions.configurations import UNREADABLE, misconfigured
+from residua.verify.descriptions.configurations import FAMILIES, UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
 from residua.verify.losses.factors import Infinite, Loss, Stated, Unknown
 from residua.verify.losses.hockey_stick import hockey_sticks
 from residua.verify.proofs.additive import renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp_residue
-from residua.verify.proofs.natural import FAMILIES, pure_budget
+from residua.verify.proofs.natural import pure_budget
 from residua.verify.proofs.order import basic, below, within
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 

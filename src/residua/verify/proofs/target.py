@@ -26,8 +26,8 @@ must hold, `η` being the slack that is taken. One of these is enough:
 * the step of a GDP residue filter, on the whole line; then `r_i' <= r_i` will also do, since what
   lies below a Gaussian has smaller moments than it;
 * the inequality is proven over cells, on the whole line or from `t0` on. Composed with a Gaussian,
-  what holds on the whole line also holds for every larger `v`, so it is tried at the next lower
-  value of a fixed list first, where many steps share one proof.
+  what holds on the whole line also holds for every larger `v`, so it is tried at `v` in fewer
+  digits first, where many steps share one proof.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_DOWN = Context(prec=6, rounding=ROUND_FLOOR)
-_SPACING = 48
-"""Values of `v` in a decade at which steps are proven."""
+_FINE, _COARSE = 6, 2
+"""The digits of the amounts and of the `v` at which steps are proven: fewer share more proofs."""
 _MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The orders of the reserves beside the `order` of the filter, all of them less 1."""
 _SHARED = 2
@@ -233,7 +232,7 @@ def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
             if not (drawn.is_finite() and drawn >= 0):
                 return None
             least = rational(arb(drawn.lower()))
-        found.append(_floor(least) if least > 0 else Fraction(0))
+        found.append(_floor(least, _FINE) if least > 0 else Fraction(0))
     return tuple(found)
 
 
@@ -247,33 +246,17 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
     return (ball(k) * whole - ball(k * (k + 1) * cost / 2)).exp()
 
 
-def _floor(amount: Fraction) -> Fraction:
-    """A positive amount to six digits, from below: steps that are alike share one proof."""
-    return Fraction(_DOWN.divide(Decimal(amount.numerator), Decimal(amount.denominator)))
-
-
-def _rung(v: Fraction) -> Fraction:
-    """The next lower value of `mu²` at which steps are proven."""
-    place = -_SPACING * 330
-    step = 1 << 15
-    while step:
-        if _value(place + step) <= v:
-            place += step
-        step >>= 1
-    return min(_value(place), v)
-
-
-@lru_cache(maxsize=4096)
-def _value(place: int) -> Fraction:
-    decade, step = divmod(place, _SPACING)
-    return Fraction(Decimal(round(1000.0 * 10.0 ** (step / _SPACING))).scaleb(decade - 3))
+def _floor(amount: Fraction, digits: int) -> Fraction:
+    """A positive amount to so many digits, from below: steps that are alike share one proof."""
+    context = Context(prec=digits, rounding=ROUND_FLOOR)
+    return Fraction(context.divide(Decimal(amount.numerator), Decimal(amount.denominator)))
 
 
 def _with_reserves(step: _Step, drawn: tuple[Fraction, ...], rest: Loss) -> Proof:
     """The inequality with reserves and slack: where many steps share the proof, then here."""
-    cost, eta = step.v - step.m2, _floor(step.eta)
+    cost, eta, v = step.v - step.m2, _floor(step.eta, _FINE), _floor(step.v, _COARSE)
     some = drawn[:_SHARED]
-    proof = _proven_from(_rung(step.v), cost, some, step.orders[:_SHARED], eta, rest, Fraction(0))
+    proof = _proven_from(v, cost, some, step.orders[:_SHARED], eta, rest, Fraction(0))
     if proof.verdict == "proven":
         return proof
     start = max(step.start or Fraction(0), Fraction(0))
