@@ -71,7 +71,7 @@ def natural_first(config: Config, state: State, tables: Tables) -> Proof:
 
 
 def _are_ordered(members: list[Loss]) -> bool:
-    """Whether compositions of these are totally ordered: Gaussians, all-or-nothing, or multiples of one."""
+    """Whether compositions of these are totally ordered: one kind, or multiples of one query."""
     if any(member.stated for member in members):
         return False
     plain = all(not member.factors for member in members)
