@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import residua as rz
 from residua.filters.target import largest_mu
-from residua.pld.residue.outcomes import outcomes_above
-from residua.pld.residue.reserve import Reserves, reserve_cost, rung
+from residua.pld.residue.reserve import Reserves, outcomes_above, reserve_cost, rung
 
 QUERIES = {
     "subsampled": rz.subsampled_gaussian(2.0, 0.05),
@@ -89,7 +88,7 @@ def test_a_large_query_costs_less_from_a_later_start_on(query):
 def test_the_outcomes_dominate_the_query(name):
     query = QUERIES[name]
     t = np.linspace(0.0, 3.0, 100)
-    sides = outcomes_above(query, 1e-14, 0.04, 256)
+    sides = outcomes_above(query, 1e-14)
     assert sides is not None
     losses = (query,) if query.is_symmetric else (query, query.reverse())
     for outcomes, side in zip(sides, losses, strict=True):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.bounds import Verdict
+from residua.bounds import Floats, Verdict
 from residua.pld.order.compare import dominated
-from residua.pld.residue.slack import slack_cost
+from residua.pld.residue.contact_equation import bisected
+from residua.pld.residue.excess import FiniteExcess, Transform
+from residua.pld.residue.slack import _budgets, _level, slack_cost, tents_above
 
 BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
 
@@ -37,7 +39,7 @@ def test_costs_are_proven_and_next_to_what_is_refuted(query: rz.Pld, mu: float, 
     assert cost is not None
     assert 0.0 <= cost.lo <= cost.hi
     budget = rz.gaussian(mu=mu) + rz.approximate_dp(0.0, eta)
-    # The general order needs some room on the one side, and the chords are not exact on the other.
+    # The general order needs some room on the one side, and the tents are not exact on the other.
     assert dominated(query + leftover(mu, float(cost.hi) * 1.01), budget).verdict is Verdict.YES
     assert dominated(query + leftover(mu, float(cost.hi) * 0.98), budget).verdict is Verdict.NO
 
@@ -97,3 +99,30 @@ def test_a_query_that_takes_all_there_is() -> None:
         assert (cost is not None) <= fits
     assert found[0] is None and found[2] == 1.0 and 0.5 < found[4] < 0.99
     assert [c for c in found if c is not None] == sorted((c for c in found if c), reverse=True)
+
+
+class Counted(FiniteExcess):
+    """Counts the places that are worked out."""
+
+    @property
+    def places(self) -> list[int]:
+        return self.__dict__.setdefault("_counts", [])
+
+    def transform(self, m2: float, l: Floats) -> Transform:
+        self.places.append(l.size)
+        return super().transform(m2, l)
+
+
+@pytest.mark.parametrize("rate", [1e-2, 1e-4, 1e-6])
+def test_tiny_costs_are_not_searched_for_far_beyond_the_slack(rate: float) -> None:
+    """`1/c` is huge, but the slope of the slack reaches the largest loss after `1/m²` of it."""
+    eta = 1e-8 * rate
+    tents = tents_above(rz.subsampled_gaussian(1.0, rate), _level(eta), 0.05)
+    assert tents is not None
+    given = tents.excess
+    counted = Counted(given.weights, given.losses, 0.0, 0.0)
+    found = bisected(counted, 0.2, _budgets(tents, eta)[0], 0.99)
+    cost = slack_cost(0.2, rz.subsampled_gaussian(1.0, rate), eta)
+    assert cost is not None
+    assert found.c == pytest.approx(float(cost.hi), rel=0.05)
+    assert sum(counted.places) < 20_000

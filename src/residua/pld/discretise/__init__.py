@@ -21,5 +21,4 @@ are in `residue/`, because only its certificates read them:
     any composition, above it              lattice_excess      lattice_excess.py
     a shorter list above a long one        coarsened           contact_equation.py
     a shorter list, the same transform     compressed          contact_equation.py
-    any query, for one with slack          outcomes_above      outcomes.py
 """

@@ -16,15 +16,20 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.contact_equation import rough
-from residua.pld.residue.excess import FiniteExcess, Transform, gaussian_transform
+from residua.pld.residue.contact_equation import last_place, rough
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_transform,
+)
 
-_MOST_POINTS, _ROUNDS = 1 << 13, 40
-"""Where a proof gives up."""
+_MOST_POINTS = 1 << 13
+_ROUNDS = 40
 _GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
-"""Places where it begins, as shares of the last one."""
+_GUESS = 0.8
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
-"""Where the last place is looked for, beside the least that it may be."""
+_AT_ONCE = 8
 
 
 class Failure(NamedTuple):
@@ -34,26 +39,36 @@ class Failure(NamedTuple):
     is_violated: bool
 
 
-def proven_by_cells(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try."""
-    sides = [excess] if excess.is_symmetric else [excess, excess.reversed]
-    for sign, side in zip((1.0, -1.0), sides, strict=False):
-        failure = _right_half(side, m2, c, sign * known)
+def proven_by_cells(
+    excess: FiniteExcess,
+    m2: float,
+    c: float,
+    known: Floats,
+    budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
+) -> Failure | None:
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
+
+    The two budgets are for either sign of `l`, the second one mirrored.
+    """
+    even = excess.is_symmetric and budgets[0] is budgets[1]
+    sides = [excess] if even else [excess, excess.reversed]
+    for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
+        failure = _right_half(side, m2, c, sign * known, budget)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
-def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Failure | None:
-    top = max(excess.top, 0.0) * (1.0 + 1e-9)
-    # The slope of ln B is l m² E[1 - e^-w], at most l m² c / (m² + c).
-    ends = top * (1.0 / m2 + 1.0 / c) * _WIDER
-    enough = np.flatnonzero(gaussian_transform(m2, c, ends).mean > top)
-    if not enough.size:
-        return Failure(0.0, False)
-    end = float(ends[enough[0]])
-    l = np.unique(np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]]))
-    b = gaussian_transform(m2, c, l)
+def _right_half(
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
+) -> Failure | None:
+    l, b = _starting_points(m2, c, known, budget, _first_guess(excess, m2, c, budget))
+    top = _largest(excess)
+    if not b.mean[-1] > top:
+        end = _last(excess, m2, c, budget)
+        if end is None:
+            return Failure(0.0, False)
+        l, b = _starting_points(m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
     above = rough(excess)
     a = above.transform(m2, l)
@@ -80,8 +95,42 @@ def _right_half(excess: FiniteExcess, m2: float, c: float, known: Floats) -> Fai
         order = np.argsort(np.concatenate([l, new]), kind="stable")
         l = np.concatenate([l, new])[order]
         a = _merged(a, excess.transform(m2, new), order)
-        b = _merged(b, gaussian_transform(m2, c, new), order)
+        b = _merged(b, budget(m2, c, new), order)
     return Failure(float(l[0]), False)
+
+
+def _largest(excess: FiniteExcess) -> float:
+    return max(excess.top, 0.0) * (1.0 + 1e-9)
+
+
+def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float:
+    """An `l` where the slope of `ln B` often exceeds the largest loss."""
+    top = _largest(excess)
+    if budget is not gaussian_transform:
+        return last_place(top, m2, c, budget)
+    # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
+    scale = 1.0 / m2 + 1.0 / c
+    return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale
+
+
+def _starting_points(
+    m2: float, c: float, known: Floats, budget: Budget, end: float
+) -> tuple[Floats, Transform]:
+    l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
+    l = np.unique(l) if l.size > _GRID.size else l
+    return l, budget(m2, c, l)
+
+
+def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | None:
+    """An `l` where the slope of `ln B` exceeds the largest loss."""
+    top = _largest(excess)
+    # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
+    l = top * (1.0 / m2 + 1.0 / c) * _WIDER
+    for part in (l[:_AT_ONCE], l[_AT_ONCE:]):
+        enough = np.flatnonzero(budget(m2, c, part).mean > top)
+        if enough.size:
+            return float(part[enough[0]])
+    return None
 
 
 def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:

@@ -35,7 +35,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.excess import FiniteExcess, Transform, gaussian_transform
+from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residua.work_limit import work
 
 LONG = 256
@@ -184,8 +184,13 @@ def rough(excess: FiniteExcess) -> FiniteExcess:
 
 
 _GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
-_FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
+FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
 _HALVINGS = 60
+_SCANS = 1
+_DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
+_TOWARDS = np.linspace(0.0, 1.0, 65)
+_DENSE_SCANS = 6
+"""With slack the curves are less regular, and bisection costs far more than another scan."""
 _STEPS = 60
 _SETTLED = 1e-6
 """Relative steps at which the next ones would be about the squares of these."""
@@ -204,6 +209,7 @@ def solve(
     excess: FiniteExcess,
     v: float,
     start: Contact | None = None,
+    budget: Budget = gaussian_transform,
     most: float = LESS_THAN_ALL,
     least: float = _LEAST,
 ) -> Contact:
@@ -212,18 +218,22 @@ def solve(
     Costs beyond the share `most` of `v` are not told apart; those below `least` are not tried.
     """
     if start is not None:
-        return _newton(excess, v, start, most) or start
+        return _newton(excess, v, start, budget, most) or start
     above = rough(excess)
-    found = Contact(_first_cost(excess, v, least), 0.0)
-    scanned = _scan(above, v, found, most)
-    if scanned is not None:
-        found = _newton(above, v, scanned, most) or bisected(above, v, most, least)
+    found: Contact | None = Contact(first_cost(excess, v, least), 0.0)
+    for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
+        scanned = None if found is None else _scan(above, v, found, budget, most)
+        if scanned is None:
+            break
+        found = _newton(above, v, scanned, budget, most)
+    if found is None:
+        found = bisected(above, v, budget, most, least)
     if above is excess:
         return found
-    return _newton(excess, v, found, most) or bisected(excess, v, most, least)
+    return _newton(excess, v, found, budget, most) or bisected(excess, v, budget, most, least)
 
 
-def _first_cost(excess: FiniteExcess, v: float, least: float) -> float:
+def first_cost(excess: FiniteExcess, v: float, least: float) -> float:
     """Where a search begins: what the Hellinger distance asks for, or `least` if that is more.
 
     For tiny masses it asks for next to nothing, and such a cost puts the contact so far out that
@@ -233,22 +243,26 @@ def _first_cost(excess: FiniteExcess, v: float, least: float) -> float:
 
 
 def bisected(
-    excess: FiniteExcess, v: float, most: float = LESS_THAN_ALL, least: float = _LEAST
+    excess: FiniteExcess,
+    v: float,
+    budget: Budget = gaussian_transform,
+    most: float = LESS_THAN_ALL,
+    least: float = _LEAST,
 ) -> Contact:
     """The same by bisection over a fine grid, where Newton's method loses its way."""
-    low = _first_cost(excess, v, least)
+    low = first_cost(excess, v, least)
     high, at = v * most, 0.0
     for _ in range(_HALVINGS):
         c = math.sqrt(low * high)
         m2 = v - c
-        l = _places(excess, m2, c, _FINE)
-        a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+        l = places(excess, m2, c, FINE, budget)
+        a, b = excess.transform(m2, l), budget(m2, c, l)
         gap = a.log - b.log
         # One step of Newton's method in l from where it is largest.
         best = int(np.argmax(gap))
         bend = float(a.spread[best] - b.spread[best])
         near = np.array([l[best] - (a.mean[best] - b.mean[best]) / bend if bend < 0.0 else l[best]])
-        more = float(excess.transform(m2, near).log[0] - gaussian_transform(m2, c, near).log[0])
+        more = float(excess.transform(m2, near).log[0] - budget(m2, c, near).log[0])
         top, place = (more, float(near[0])) if more > gap[best] else (gap[best], float(l[best]))
         if top > 0.0:
             low, at = c, place
@@ -256,25 +270,46 @@ def bisected(
             high = c
         if high <= low * (1.0 + 1e-5):
             break
-    found = _newton(excess, v, Contact(low, at), most)
+    found = _newton(excess, v, Contact(low, at), budget, most)
     return found if found is not None and low <= found.c <= high else Contact(high, at)
 
 
-def _places(excess: FiniteExcess, m2: float, c: float, shape: Floats) -> Floats:
-    """A grid of that shape up to about where the slope of `ln B` has reached the largest loss.
-
-    Beyond it `A / B` only falls: after about `1/m² + 1/c` times the loss.
-    """
-    scale = 1.1 * (1.0 / m2 + 1.0 / c)
-    right, left = (max(end, 0.0) * scale * shape for end in (excess.top, -excess.bottom))
+def places(
+    excess: FiniteExcess, m2: float, c: float, shape: Floats, budget: Budget = gaussian_transform
+) -> Floats:
+    """A grid of that shape up to where nothing changes any more."""
+    ends = (last_place(end, m2, c, budget, sign) for sign, end in _sides(excess))
+    right, left = (end * shape for end in ends)
     return right if excess.is_symmetric else np.concatenate([-left[:0:-1], right])
 
 
-def _scan(excess: FiniteExcess, v: float, found: Contact, most: float) -> Contact | None:
+def _sides(excess: FiniteExcess) -> tuple[tuple[float, float], tuple[float, float]]:
+    return (1.0, max(excess.top, 0.0)), (-1.0, max(-excess.bottom, 0.0))
+
+
+def last_place(top: float, m2: float, c: float, budget: Budget, sign: float = 1.0) -> float:
+    """About where, on the side of that sign, the slope of `ln B` has reached the largest loss.
+
+    Beyond it `A / B` only falls. A Gaussian alone gets there after about `1/m² + 1/c` times the
+    loss; with slack it is often the tail of the slack that does, after `1/m²` times, and a place
+    that is far beyond costs dearly: steep transforms are worked out tent by tent.
+    """
+    far = 1.1 * top * (1.0 / m2 + 1.0 / c)
+    if budget is gaussian_transform or far == 0.0:
+        return far
+    near = min(top / m2, far)
+    l = near * (far / near) ** _TOWARDS
+    enough = np.flatnonzero(sign * budget(m2, c, sign * l).mean > top)
+    return float(l[enough[0]]) if enough.size else far
+
+
+def _scan(
+    excess: FiniteExcess, v: float, found: Contact, budget: Budget, most: float
+) -> Contact | None:
     """The place on a grid that asks for the largest cost, unless that is no more than found."""
     c, m2 = found.c, v - found.c
-    l = _places(excess, m2, c, _GRID)
-    moves, _ = _moves(excess, m2, c, l)
+    l = places(excess, m2, c, _GRID if budget is gaussian_transform else _DENSE, budget)
+    moves, _ = _moves(excess, m2, c, l, budget)
     best = int(np.argmax(moves))
     if not moves[best] > 1e-6 * c:
         return None
@@ -282,13 +317,15 @@ def _scan(excess: FiniteExcess, v: float, found: Contact, most: float) -> Contac
     return Contact(new, float(l[best]))
 
 
-def _newton(excess: FiniteExcess, v: float, start: Contact, most: float) -> Contact | None:
+def _newton(
+    excess: FiniteExcess, v: float, start: Contact, budget: Budget, most: float
+) -> Contact | None:
     """Both unknowns together, `ln A = ln B` and equal slopes; None if that does not settle."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
     for _ in range(_STEPS):
         m2 = v - c
-        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]))
+        moves, (slope, bend) = _moves(excess, m2, c, np.array([l]), budget)
         move = float(moves[0])
         new = c + move
         if not 0.0 < new < v:
@@ -310,10 +347,10 @@ def _newton(excess: FiniteExcess, v: float, start: Contact, most: float) -> Cont
 
 
 def _moves(
-    excess: FiniteExcess, m2: float, c: float, l: Floats
+    excess: FiniteExcess, m2: float, c: float, l: Floats, budget: Budget
 ) -> tuple[Floats, tuple[float, float]]:
     """Newton's step in `c` at each `l`; slope and bend of `ln A - ln B` at the first."""
-    a, b = excess.transform(m2, l), gaussian_transform(m2, c, l)
+    a, b = excess.transform(m2, l), budget(m2, c, l)
     difference = np.expm1(np.minimum(a.log - b.log, 50.0))
     share = np.exp(np.clip(b.log - excess.log_density(m2, l), -700.0, 600.0))
     slope, bend = float(a.mean[0] - b.mean[0]), float(a.spread[0] - b.spread[0])

@@ -24,6 +24,7 @@ bounds the relative error by 3e-14 for the panel at the peak. What is outside th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -32,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.work_limit import work
 
 _ORDER = 12
@@ -51,6 +52,10 @@ class Transform(NamedTuple):
     error: Floats
     mean: Floats
     spread: Floats
+
+
+Budget = Callable[[float, float, Floats], Transform]
+"""`ln B` of what a budget lets through: a function of `m²`, `c` and `l`."""
 
 
 @lru_cache(maxsize=64)
@@ -259,3 +264,26 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     # `end` has a relative error of a few u, and the integral changes by at most that share.
     wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
     return Transform(np.log(value) + top, 1.01 * wrong, mean, spread)
+
+
+def _log_mills(a: Floats) -> Floats:
+    """`ln R(a)`; absolute error at most `2 (MILLS_ULPS + EXP_ULPS + 32 + 8a²) U`."""
+    near = mills_ratio(np.abs(a))
+    # R(a) = √(2π) e^{a²/2} - R(-a) for a < 0.
+    swell = 0.5 * np.log(2.0 * math.pi) + 0.5 * a * a
+    return np.where(a >= 0.0, np.log(near), swell + np.log1p(-near * np.exp(-swell)))
+
+
+def _mills_error(a: Floats) -> Floats:
+    return np.asarray((MILLS_ULPS + EXP_ULPS + 32.0 + 8.0 * a * a) * U * 2.0)
+
+
+def tail_transform(m2: float, l: Floats) -> Transform:
+    """`∫ e^{-y/2 - y²/2m² + ly} dy` over `y > 0`: `m R((1/2 - l) m)`."""
+    m = math.sqrt(m2)
+    a = (0.5 - l) * m
+    log = _log_mills(a)
+    inverse = np.exp(-log)
+    mean = m * (inverse - a)
+    spread = m2 * np.maximum(1.0 - inverse * (inverse - a), 0.0)
+    return Transform(log + math.log(m), _mills_error(a), mean, spread)

@@ -34,8 +34,8 @@ side is convex and so below its chord, and each term on the right is convex and 
 in the middle of the cell. Both are lines: two comparisons settle a cell, and cells that are not
 settled are divided.
 
-The left side is a sum over a finite list of outcomes above `L` (`outcomes.py`). Without reserves
-(*) is what a slack alone allows (`slack.py`).
+The left side is a sum over a finite list of outcomes above `L`: chords through its curve
+(`slack.py`).
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, float_down
-from residua.pld.arithmetic.ulp_bounds import U, mills_ratio, normal_density
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_density
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
-from residua.pld.residue.outcomes import Outcomes, outcomes_above
+from residua.pld.residue.slack import tents_above
 from residua.work_limit import remembered, work
 
 _SPACING = 48
@@ -134,7 +134,7 @@ def reserve_cost(
     return _cost(*v.as_integer_ratio(), reserves, slack, loss, start)
 
 
-def level(slack: float) -> float:
+def _level(slack: float) -> float:
     """The height at which a list of outcomes may end, one for a range of slacks."""
     return _TRUNCATED * 2.0 ** math.floor(math.log2(slack))
 
@@ -150,10 +150,10 @@ def _cost(
     v_n: int, v_d: int, reserves: Reserves, slack: float, loss: Pld, start: float
 ) -> ReserveCost | None:
     v = Fraction(v_n, v_d)
-    sides = outcomes_above(loss, level(slack), _FINE, _MOST_OUTCOMES)
+    sides = outcomes_above(loss, _level(slack))
     if sides is None or any(side.at_infinity >= slack for side in sides):
         return None
-    budget = Inequality(float_down(v), reserves, slack, sides, start)
+    budget = _Budget(float_down(v), reserves, slack, sides, start)
     c = _balanced(budget)
     if c is None:
         return None
@@ -162,12 +162,12 @@ def _cost(
         left = float(v - cost)
         drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
         share = Fraction(f"{drawn:.6e}")
-        if 0 < share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U)):
+        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U)):
             return ReserveCost(cost, share)
     return None
 
 
-def _balanced(budget: Inequality) -> float | None:
+def _balanced(budget: _Budget) -> float | None:
     """About the cost whose share of `v` is that of the reserves that is drawn with it."""
 
     def gap(log_cost: float) -> float:
@@ -202,7 +202,59 @@ def _balanced(budget: Inequality) -> float | None:
     return math.exp(high)
 
 
-class Inequality:
+class Outcomes(NamedTuple):
+    """A list of losses and masses above a query; the masses from above, the losses to `error`."""
+
+    losses: Floats
+    masses: Floats
+    at_infinity: float
+    error: float
+
+    def heights(self, left: float, t: Floats) -> Floats:
+        """`h(e^t)` of the list and the Gaussian that is left, from above."""
+        work(4.0 * t.size * self.losses.size, 80.0 * t.size * self.losses.size)
+        at = t[:, None] - self.losses
+        error = self.error + 4.0 * U * (np.abs(t).max() + np.abs(self.losses).max())
+        if left > 0.0:
+            each = gaussian.curve(at.ravel(), error, left, 4.0 * U)[1].reshape(at.shape)
+        else:
+            each = np.maximum(-np.expm1(np.minimum(at - error, 0.0)), 0.0)
+        return np.asarray(each @ self.masses * (1.0 + 2.0 * U * at.shape[1]) + self.at_infinity)
+
+
+@remembered(maxsize=64)
+def outcomes_above(loss: Pld, level: float) -> tuple[Outcomes, ...] | None:
+    """Lists above a query and above its reversal (one if it is symmetric), down to `level`.
+
+    The curve is enclosed separately on both sides of `x = 1`. The lower side is raised so that they
+    meet there; the mass that is then missing has loss 0. None if the query has no such list.
+    """
+    tents = tents_above(loss, level, _FINE, _MOST_OUTCOMES)
+    if tents is None:
+        return None
+    excess = tents.excess
+    z, w = excess.losses, excess.weights * (1.0 + excess.weight_error)
+    right, left = z > 0.0, z < 0.0
+    at_one = [float(np.sum(2.0 * np.sinh(0.5 * np.abs(z[s])) * w[s])) for s in (right, left)]
+    at_one = [at_one[0] + tents.p_inf, at_one[1] + tents.q_inf]
+    if min(at_one) <= 0.0:
+        return None
+    raised = np.where(right, max(at_one) / at_one[0], max(at_one) / at_one[1])
+    keep = right | left
+    z, w = z[keep], (w * raised)[keep]
+    rounding = 1.0 + (EXP_ULPS + 64.0 + 4.0 * np.abs(z)) * U
+    made = []
+    sides = ((1.0, tents.p_inf, at_one[0]), (-1.0, tents.q_inf, at_one[1]))
+    for sign, mass, height in sides[:1] if loss.is_symmetric else sides:
+        p = w * np.exp(0.5 * sign * z) * rounding
+        at_infinity = mass * (max(at_one) / height)
+        nothing = max(1.0 - at_infinity - float(np.sum(p)), 0.0) + 1e-13
+        losses, masses = np.append(sign * z, 0.0), np.append(p, nothing)
+        made.append(Outcomes(losses, masses, at_infinity, excess.loss_error))
+    return tuple(made)
+
+
+class _Budget:
     """Both sides of (*) for one query, as functions of what is left of `v`."""
 
     def __init__(
@@ -238,12 +290,9 @@ class Inequality:
         """About the share `τ` that (*) needs, from a few points."""
         if not self.kappa.size:
             return math.inf
-        return float(np.max(self.gaps(left) / self.reserves, initial=0.0))
-
-    def gaps(self, left: float) -> Floats:
-        """About how much the left side is above the right one without reserves, at a few points."""
-        heights = np.max([side.heights(left, self.coarse) for side in self.sides], axis=0)
-        return np.asarray(heights - (self.budget + self.slack))
+        over = np.max([side.heights(left, self.coarse) for side in self.sides], axis=0)
+        over -= self.budget + self.slack
+        return float(np.max(over / self.reserves, initial=0.0))
 
     def _right_end(self, left: float) -> float:
         """About the `t` from which on the left side is at most the slack."""
@@ -262,6 +311,8 @@ class Inequality:
 
     def proves(self, left: float, share: float) -> bool:
         """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour."""
+        if not share > 0.0:
+            return False
         # More is left than is claimed: the left side is only larger.
         left = left * (1.0 + 4.0 * U)
         end = self._right_end(left)

@@ -3,41 +3,65 @@
 A query `L` may be charged `(c, η)` if `L ⊕ G_m ⪯ G_mu ⊕ R_{0,η}`, `m² = mu² - c`: the rest of the
 budget composed to both sides leaves `G_m ⊕ R_{0,delta'}`, `1 - delta = (1-η)(1 - delta')`. With
 slack the query may have mass at infinity, be asymmetric, or have tails that no Gaussian of its size
-covers. As a formula,
+covers.
 
-    h_{L ⊕ G_m}(e^t) <= (1-η) h_{G_mu}(e^t) + η      for all t, in both directions,
+In terms of excesses (`excess.py`) the right side has `(1-η) e_{G_mu} + η e^{-|y|/2}`, and a query
+with masses `p` at `+∞` and `q` of its `Q` at `-∞` has `p e^{-y/2}` and `q e^{y/2}` beside its
+tents. The condition is that `A <= B` everywhere, where now
 
-which is inequality (*) of `reserve.py` without reserves: its proof by cells serves. At `t < 0` both
-sides differ by `e^t` times as much as those of the reversed curves do at `-t`.
+    B(l) = (1-η) B_Gaussian(l) + (η-p) ∫ e^{-y/2 - y²/2m² + ly} dy over y > 0,
+                               + (η-q) ∫ e^{y/2 - y²/2m² + ly} dy over y < 0.
+
+That is log-convex too, so the cells of `certificate.py` decide, both directions at once.
+Every term is positive and relatively accurate: nothing is hidden where `h` is close to 1.
+
+What is not finite is replaced by tents above it: on either side of `x = 1`, through proven
+upper ends of its curve; beyond the last point the height there counts as mass at infinity.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from residua import checks
-from residua.bounds import Interval, float_down, float_up
+from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import approximate_dp
 from residua.pld.constructors import gaussian as gaussian_of
+from residua.pld.families import gaussian
 from residua.pld.pld import Pld, query
+from residua.pld.residue.certificate import proven_by_cells
+from residua.pld.residue.contact_equation import Contact, bisected, solve
+from residua.pld.residue.excess import (
+    Budget,
+    FiniteExcess,
+    Transform,
+    gaussian_transform,
+    tail_transform,
+)
+from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
-from residua.pld.residue.outcomes import outcomes_above
-from residua.pld.residue.reserve import Inequality, Reserves, level
-from residua.work_limit import remembered
+from residua.work_limit import remembered, work
 
-_SHARES = (1e-4, 1e-3, 1e-2, 0.1)
-"""By how much of itself the cost is raised, in turn, until it is proven."""
-_FINE, _MOST_OUTCOMES = 0.03, 1 << 8
-"""The distance of outcomes beside the size of the loss at 1, and their own place; a finite query
-with at most so many is taken as it is."""
+_CACHED = 1 << 12
+_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+_REFUTATIONS = 8
+_FINE = 0.012
+"""Distance of the tents beside the size of the loss at 1, and beside their own place."""
+_ACCURACY = 1e-3
+"""Relative, asked for where a curve is read; the tents are above what is found in any case."""
+_MOST = 1 << 12
+"""Outcomes of a finite query up to which they are used as they are; tents above longer lists are
+fewer."""
+_TRUNCATED = 0.02
+"""The share of the slack that truncation may take."""
 _ALL = 0.99
 """The share of `mu²` from which a query takes all there is."""
-_LEAST = 1e-12
-"""The least share of `mu²` that a search looks at."""
 
 
 def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | None:
@@ -58,7 +82,7 @@ def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | N
     return _cost(v, query("L", L), share)
 
 
-@remembered(maxsize=4096)
+@remembered(maxsize=_CACHED)
 def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     part = L._exact_variance
     low = float_down(v)
@@ -68,15 +92,11 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
     if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
-    sides = outcomes_above(rest, level(eta), _FINE, _MOST_OUTCOMES)
-    if sides is None or any(side.at_infinity >= eta for side in sides) or low <= 0.0:
+    tents = tents_above(rest, _level(eta), _FINE, _MOST)
+    if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
-    found = _proven_cost(Inequality(low, Reserves((), ()), eta, sides, 0.0))
-    if found is not None:
-        # What is raised to be proven may come to more than without any slack.
-        alone = gdp_residue_cost(low, rest)
-        found = found if alone is None else min(found, float(alone.hi))
-    else:
+    found = _proven_cost(tents, low, eta)
+    if found is not None and found > _ALL * low:
         # Nothing to speak of would be left: then all is taken, if the query fits at all.
         fits = rest <= gaussian_of(mu=math.sqrt(low) * (1.0 - 2.0 * U)) + approximate_dp(0.0, eta)
         found = low if fits else None
@@ -86,21 +106,169 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     return Interval(float_down(part), float_up(part + Fraction(found)))
 
 
-def _proven_cost(inequality: Inequality) -> float | None:
-    """A cost of at most `_ALL` of the budget that is proven; None if none is."""
-    from scipy.optimize import brentq
+def _level(eta: float) -> float:
+    """The height at which to truncate, one for a range of slacks so that tents are made once."""
+    return _TRUNCATED * 2.0 ** math.floor(math.log2(eta))
 
-    v = inequality.v
 
-    def gap(log_share: float) -> float:
-        return float(np.max(inequality.gaps(v * -math.expm1(log_share))))
+# -- the query ----------------------------------------------------------------------------------
 
-    first, last = math.log(_LEAST), math.log(_ALL)
-    if gap(last) > 0.0:
+
+@dataclass(frozen=True)
+class Tents:
+    """An excess above that of the query: tents, and upper bounds of the masses at infinity."""
+
+    excess: FiniteExcess
+    p_inf: float
+    q_inf: float
+
+
+@remembered(maxsize=64)
+def tents_above(L: Pld, level: float, fine: float, most: int | None = None) -> Tents | None:
+    """Tents above a query, down to heights of `level`; `fine` is their distance beside its size.
+
+    A list of at most `most` outcomes is taken as it is. None if the query may lose everything with
+    certainty.
+    """
+    masses = L.mass_at_infinity, L.mass_at_minus_infinity
+    if L.is_infinite or max(masses) >= 1.0:
         return None
-    found = first if gap(first) <= 0.0 else brentq(gap, first, last, xtol=2e-5)
-    for share in _SHARES:
-        c = v * math.exp(found) * (1.0 + share)
-        if c < _ALL * v and inequality.proves(v - c, 0.0):
-            return c
+    exact = finite_excess(L) if L.is_finite else None
+    if exact is not None and (most is None or exact.losses.size <= most):
+        return Tents(exact, *masses)
+    # Both curves have the same height at 1, which one of them may enclose poorly.
+    sides = (L,) if L.is_symmetric else (L, L.reverse())
+    at_one = min(float(s._evaluator.right(np.zeros(1), 0.0, _ACCURACY)[1][0]) for s in sides)
+    made = [_side(side, at_one, level, fine) for side in sides]
+    (right, p_inf), (left, q_inf) = made[0], made[-1]
+    losses = np.concatenate([-left[0][::-1], right[0]])
+    weights = np.concatenate([left[1][::-1], right[1]])
+    return Tents(FiniteExcess(weights, losses, 0.0, 0.0), p_inf, q_inf)
+
+
+def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Floats, Floats], float]:
+    """Places and weights of tents whose sum, with the last height, is above the curve."""
+    evaluator = L._evaluator
+    floor = float(L.mass_at_infinity_bounds.hi)
+    end = min(evaluator._top, max(evaluator.reach(level), 1e-9), 600.0)
+    size = max(2.5 * min(at_one, 0.4), 1e-9)
+    y = [0.0]
+    while y[-1] < end:
+        y.append(y[-1] + fine * (size + y[-1]))
+    work(200.0 * len(y))
+    t = np.minimum(np.array(y), end)
+    _, high = evaluator.right(t, 0.0, _ACCURACY)
+    high[0] = at_one
+    enough = np.flatnonzero(high - floor <= level)
+    last = int(enough[0]) if enough.size else t.size - 1
+    t, high = t[: last + 1], np.minimum.accumulate(high[: last + 1])
+    kept = _lower_hull(np.exp(t), high)
+    t, high = t[kept], high[kept]
+    if t.size < 2:
+        return (np.empty(0), np.empty(0)), float(high[-1])
+    x = np.exp(t)
+    # Slopes of the chords, in units of x: q beyond each place.
+    q = -np.diff(high) / (x[:-1] * np.expm1(np.diff(t)))
+    jump = np.maximum(q - np.append(q[1:], 0.0), 0.0)
+    weights = jump * np.exp(0.5 * t[1:])
+    places = t[1:]
+    work(4.0 * t.size * t.size, 24.0 * t.size * t.size)
+    # What rounding took away is put back: the sum must be at least the heights it came from.
+    sums = 2.0 * np.sinh(0.5 * np.maximum(places - t[:, None], 0.0)) @ weights * np.exp(0.5 * t)
+    needed = (high - high[-1])[:-1] / np.maximum(sums[:-1], 1e-300)
+    scale = max(1.0, float(np.max(needed))) * (1.0 + 1e-12)
+    return (places, weights * scale), float(high[-1]) * (1.0 + 1e-12)
+
+
+def _lower_hull(x: Floats, h: Floats) -> list[int]:
+    kept: list[int] = []
+    for i in range(x.size):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (h[b] - h[a]) * (x[i] - x[b]) < (h[i] - h[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return kept
+
+
+# -- the budget ---------------------------------------------------------------------------------
+
+
+def slack_transform(
+    eta: float, right: float, left: float, m2: float, c: float, l: Floats
+) -> Transform:
+    """`ln B(l)` with slack: `right` is `η - p`, `left` is `η - q`."""
+    parts = [_scaled(gaussian_transform(m2, c, l), 1.0 - eta)]
+    if right > 0.0:
+        parts.append(_scaled(tail_transform(m2, l), right))
+    if left > 0.0:
+        back = tail_transform(m2, -l)
+        parts.append(_scaled(back._replace(mean=-back.mean), left))
+    log = parts[0].log
+    for one in parts[1:]:
+        log = np.logaddexp(log, one.log)
+    shares = [np.exp(one.log - log) for one in parts]
+    mean = sum((w * one.mean for w, one in zip(shares, parts, strict=True)), np.zeros(l.size))
+    spread = sum(
+        (w * (one.spread + (one.mean - mean) ** 2) for w, one in zip(shares, parts, strict=True)),
+        np.zeros(l.size),
+    )
+    error = np.max([one.error for one in parts], axis=0) + 64.0 * U
+    return Transform(log, error, mean, spread)
+
+
+def _scaled(one: Transform, weight: float) -> Transform:
+    return one._replace(log=one.log + math.log(weight), error=one.error + 16.0 * U)
+
+
+# -- the cost -----------------------------------------------------------------------------------
+
+
+def _budgets(tents: Tents, eta: float) -> tuple[Budget, Budget]:
+    """The budget that the slack and the masses at infinity leave, and the same mirrored."""
+    right, left = (max((eta - p) * (1.0 - 4.0 * U), 0.0) for p in (tents.p_inf, tents.q_inf))
+    return partial(slack_transform, eta, right, left), partial(slack_transform, eta, left, right)
+
+
+def _may_fit(tents: Tents, v: float, eta: float) -> bool:
+    """Whether the query alone may fit: no loss at which its tents are clearly too high."""
+    sides = ((tents.excess, tents.p_inf), (tents.excess.reversed, tents.q_inf))
+    for excess, mass in sides:
+        keep = excess.losses > 0.0
+        z, w = excess.losses[keep], excess.weights[keep]
+        y = np.concatenate([[0.0], z])
+        work(4.0 * y.size * z.size, 24.0 * y.size * z.size)
+        heights = 2.0 * np.sinh(0.5 * np.maximum(z - y[:, None], 0.0)) @ w
+        h, _ = gaussian._right(y, 0.0, v, 0.0)
+        room = ((1.0 - eta) * h + (eta - mass)) * np.exp(-0.5 * y)
+        if np.any(heights > room * (1.0 + 1e-6)):
+            return False
+    return True
+
+
+def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
+    """A cost that is proven, unless it is more than `_ALL` of `v`; None if none is found."""
+    if not _may_fit(tents, v, eta):
+        return None
+    budget, mirrored = _budgets(tents, eta)
+    excess = tents.excess
+    contact = solve(excess, v, None, budget, _ALL)
+    if contact.c >= _ALL * v:
+        return v
+    for turn, share in enumerate((_SHARES[0], *_SHARES)):
+        if turn == 1:
+            # Contacts near and far compete: start again from a finer search.
+            contact = bisected(excess, v, budget, _ALL)
+        for _ in range(_REFUTATIONS):
+            c = contact.c * (1.0 + share)
+            if not c < _ALL * v:
+                return v
+            failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), (budget, mirrored))
+            if failure is None:
+                return c
+            if not failure.is_violated:
+                break
+            again = solve(excess, v, Contact(c, failure.at), budget, _ALL)
+            contact = again if again.c > contact.c else Contact(c, failure.at)
     return None
