@@ -95,7 +95,7 @@ def busiest(budgets: int) -> float:
     return 1.0 / float(np.sum(1.0 / np.arange(1, budgets + 1)))
 
 
-def worked_out(found: Constants, budgets: int) -> str:
+def computed_play(found: Constants, budgets: int) -> str:
     """What follows from the constants without a simulation."""
     share = busiest(budgets)
     return (
@@ -153,7 +153,7 @@ def main() -> None:
     if given.fixed is None:
         found = measured(given.measure, given.measure_seconds)
         print(aligned(report(found)))
-        print(worked_out(found, given.budgets))
+        print(computed_play(found, given.budgets))
         print()
         fixed, each, base = found.fixed, found.each, found.database_cpu
     else:
@@ -175,7 +175,7 @@ def main() -> None:
     print(f"simulated, {given.budgets:,} budgets, {1000 * fixed:.2f} ms and {1000 * each:.2f} ms")
     print(aligned(lines))
     if given.write and found is not None:
-        tables = (pages.markdown(report(found)), worked_out(found, given.budgets))
+        tables = (pages.markdown(report(found)), computed_play(found, given.budgets))
         pages.fill(given.write, "constants", "\n\n".join((*tables, pages.moment())))
         pages.fill(given.write, "simulated", pages.markdown(lines))
     print(f"load average at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

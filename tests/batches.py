@@ -22,9 +22,9 @@ class Call(NamedTuple):
 
 def together(ledger: rz.Ledger, requests: Sequence[Request]) -> list[Any]:
     """Of each request the answer of the committer, or the error that it met."""
-    if ledger._gate.closed is not None:
-        raise ledger._gate.closed
-    queue, slots = ledger._gate._queue, [Slot(each) for each in requests]
+    if ledger._committer.closed is not None:
+        raise ledger._committer.closed
+    queue, slots = ledger._committer._queue, [Slot(each) for each in requests]
     queue._waiting += slots[:-1]
     queue.run(slots[-1])
     return [slot.answer if slot.error is None else slot.error for slot in slots]

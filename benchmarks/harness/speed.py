@@ -39,7 +39,7 @@ class Work:
         return self.ratio(label)
 
 
-def standing(answer: float, ends: Ends) -> str:
+def snapshot(answer: float, ends: Ends) -> str:
     """Where an answer lies that claims to be an upper bound."""
     low, high = ends
     if answer < low:
@@ -65,7 +65,7 @@ def times_table(work: Work, read: str) -> Table:
             continue
         ratio = work.ratio(label)
         said = "" if number is None else f"{number:.6g}"
-        where = "" if number is None or work.ends is None else standing(number, work.ends)
+        where = "" if number is None or work.ends is None else snapshot(number, work.ends)
         if label == OURS and work.ends is not None:
             where = f"proven, width {work.ends[1] - work.ends[0]:.1e}"
         rows.append([label, time_text(result.cpu), f"{ratio:.3g} x" if ratio else "", said, where])
@@ -81,7 +81,7 @@ def faster(work: Work) -> list[str]:
         if ratio is None or ratio >= 1.0:
             continue
         number = last(result)
-        where = "" if number is None or work.ends is None else standing(number, work.ends)
+        where = "" if number is None or work.ends is None else snapshot(number, work.ends)
         answer = f"; its answer is {where}" if where else ""
         found.append(f"{work.name}: {result.who.label} takes {ratio:.2g} of our time{answer}")
     return found

@@ -79,7 +79,7 @@ def agrees(filter: rz.Filter, balance: rz.Balance) -> None:
         assert filter.check(m.PureDp(largest)).admitted, balance
     if largest < filter.most_eps / 1.0002:
         assert not filter.check(m.PureDp(max(largest * 1.0001, 1e-3))).admitted, balance
-    last = filter._desk.last
+    last = filter._session.last
     more = balance.more_like_last
     if more is not None and more <= SMALL:
         assert not balance.counting_ended and more == copies(filter, last)

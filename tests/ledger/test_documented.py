@@ -10,9 +10,9 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 def test_every_promise_names_a_test_that_exists() -> None:
     pages = (ROOT / "docs" / "guarantee.md", ROOT / "docs" / "proofs" / "holds.md")
-    page = "".join(each.read_text(encoding="utf-8") for each in pages)
-    named = set(re.findall(r"`(test_\w+)`", page))
-    files = set(re.findall(r"`(tests/[\w/]+\.py)`", page))
+    work = "".join(each.read_text(encoding="utf-8") for each in pages)
+    named = set(re.findall(r"`(test_\w+)`", work))
+    files = set(re.findall(r"`(tests/[\w/]+\.py)`", work))
     assert len(named) > 20 and files
     source = "".join(
         p.read_text(encoding="utf-8")

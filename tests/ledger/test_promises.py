@@ -19,8 +19,8 @@ from effort import tries
 from residua import mechanisms
 from residua.filters.potential.renyi_commit import Commit
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.described_query import asked
-from residua.ledger.domain.receipts import Standings, standings_of
+from residua.ledger.domain.described_query import describe_query
+from residua.ledger.domain.receipts import BudgetSnapshots, snapshots_of
 from residua.mechanisms import (
     ApproximateDp,
     Composed,
@@ -392,7 +392,7 @@ def test_nothing_is_recommended_for_another_relation_or_unit(
         for ask in (ledger.check, ledger.spend, ledger.reserve):
             refused = ask(budgets, query)
             assert not refused.admitted and refused.binding == "b"
-            assert refused.largest is None and standings_of(refused).largest_soon is None
+            assert refused.largest is None and snapshots_of(refused).largest_soon is None
     replayed = [ledger.spend("b", query, key="k").largest for _ in range(2)]
     assert replayed == [None, None]
 
@@ -513,7 +513,7 @@ def test_a_record_of_the_future_holds_later_ones_at_its_time(ledger: rz.Ledger) 
         connection.execute(change.values(text=future.text, hash=future.hash))
         connection.execute(update(schema.budgets).values(head_hash=future.hash))
         connection.commit()
-    ledger._gate.anchored.clear()
+    ledger._committer.anchored.clear()
     ledger.spend("b", rz.pure_dp(0.1))
     assert ledger.history("b")[-1].body["time"] == "2999-01-01T00:00:00.000Z"
 
@@ -564,7 +564,9 @@ def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_
 def test_what_is_left_is_worked_out_only_when_it_is_asked_for(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))
     receipt = ledger.spend("b", Laplace(20.0))
-    assert isinstance(receipt._standings, Standings) and "remaining" not in vars(receipt._standings)
+    assert isinstance(receipt._snapshots, BudgetSnapshots) and "remaining" not in vars(
+        receipt._snapshots
+    )
 
 
 def test_a_hold_expires_by_the_databases_time(
@@ -614,15 +616,15 @@ def test_a_ledger_that_was_closed_spends_nothing(ledger: rz.Ledger) -> None:
 def test_the_search_for_what_would_fit_takes_a_small_share_of_the_limit(query: Mechanism) -> None:
     """And what it recommends is admitted; where it found nothing in time, it says so."""
     filter = rz.AutoFilter(eps=1.0, delta=1e-6)
-    standing = rules.Standing(filter, filter.initial(), (), "add-remove", "person")
-    described = asked(query)
-    decision, decided, _ = counted(lambda: filter.decide(standing.state, query))
+    snapshot = rules.BudgetSnapshot(filter, filter.initial(), (), "add-remove", "person")
+    described = describe_query(query)
+    decision, decided, _ = counted(lambda: filter.decide(snapshot.state, query))
     assert not decision.admitted
-    ruling, whole, _ = counted(lambda: rules.spend(standing, described))
+    decided, whole, _ = counted(lambda: rules.spend(snapshot, described))
     assert whole - decided < 2 * rules.SEARCH_LIMIT < OPERATIONS // 10
-    advice = ruling.reason.rpartition("; ")[2]
+    advice = decided.reason.rpartition("; ")[2]
     if advice.endswith(" would fit"):
         fits = eval(advice.removesuffix(" would fit"), vars(mechanisms))
-        assert rules.spend(standing, asked(fits)).admitted
+        assert rules.spend(snapshot, describe_query(fits)).admitted
     else:
         assert advice == "what would fit takes too much work to find: read largest"

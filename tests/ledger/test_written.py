@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import residua as rz
 from residua.ledger.domain.budget_row import new_entry
-from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.described_query import describe_query
 from residua.ledger.storage import anchor
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.records import FIELDS, VERSION, Canonical, canonical, read, record, written
@@ -110,5 +110,5 @@ def test_a_description_that_was_written_otherwise_is_recorded_canonically() -> N
         def to_json(self) -> str:
             return json.dumps(self.to_dict(), indent=2)
 
-    query = asked(Spaced(scale=3.0))
+    query = describe_query(Spaced(scale=3.0))
     assert query.written == canonical(json.loads(query.text)) != query.text

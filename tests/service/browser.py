@@ -53,10 +53,10 @@ class Visit:
         self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
-        self.asked: list[str] = []
+        self.query: list[str] = []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("request", lambda request: self.query.append(request.url))
 
     def _console(self, message: Any) -> None:
         if message.type in ("error", "warning"):
@@ -87,4 +87,4 @@ class Visit:
         wide = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert self.page.evaluate(wide) <= 0, "it scrolls sideways"
         assert self.complaints == []
-        assert all(one.startswith((self.url, "data:")) for one in self.asked), self.asked
+        assert all(one.startswith((self.url, "data:")) for one in self.query), self.query

@@ -77,7 +77,7 @@ def serving(
     settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
     office = open_context(settings, rz.open_ledger(store, anchor=anchor))
     if not limited:
-        office = replace(office, strangers=Rate(0.0, 1))
+        office = replace(office, anonymous=Rate(0.0, 1))
     office = replace(office, authenticator=Authenticator(office.tokens.find, settings.dev, clock))
     roles = auth.ROLES if known is None else ()
     made = {role: auth.new_token(role, principal=role) for role in roles}

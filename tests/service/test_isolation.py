@@ -390,17 +390,17 @@ def test_playing_costs_others_nothing(own: Service, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(playground, "played", lambda name, plan: pytest.fail("played here"))
     path = "/play?first=steady&low=gamble&high=steady"
     with ThreadPoolExecutor(1) as threads:
-        played = threads.submit(own.http, "GET", path, None)
-        until(lambda: computing(own) or played.done(), "nothing is computed")
+        play_plan = threads.submit(own.http, "GET", path, None)
+        until(lambda: computing(own) or play_plan.done(), "nothing is computed")
         assert own.spend("quick", mechanism=CHEAP).json()["admitted"]
-        shown = played.result(90)
+        shown = play_plan.result(90)
     assert shown.status_code == 200 and "Broken" in shown.text
     assert len(own.office.pool.processes) == 1
     own.office.pool._end_idle(0.0)
     assert own.http("GET", path, None).text == shown.text
     assert not own.office.pool.processes, "without a worker"
     assert own.http("GET", "/play?first=nobody&low=steady&x=1", None).status_code == 200
-    assert set(own.office.played) == {("steady", "gamble", "steady"), ("stop", "steady", "stop")}
+    assert set(own.office.play_plan) == {("steady", "gamble", "steady"), ("stop", "steady", "stop")}
 
 
 def test_what_partitions_promise_is_worked_out_by_a_worker(

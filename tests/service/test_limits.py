@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from residua.service.limits import STRANGERS_BURST, Rate, Turns
+from residua.service.limits import ANONYMOUS_BURST, Rate, Turns
 from residua.service.problems import Problem
 from service.running import serving
 
@@ -51,7 +51,7 @@ def test_buckets_do_not_fill_the_memory() -> None:
 def test_turns_are_shared_fairly() -> None:
     """One who asks for much waits for their own, another does not, and nothing is kept after."""
 
-    async def played() -> None:
+    async def play_plan() -> None:
         turns, running, most = Turns(3, 2, 100, 100), Counter[str](), Counter[str]()
         order: list[str] = []
 
@@ -68,11 +68,11 @@ def test_turns_are_shared_fairly() -> None:
         assert order.index("c") < 6, "who came last, behind twelve others"
         assert order.index("b") == 2 and not turns._waiting and not turns._running
 
-    asyncio.run(played())
+    asyncio.run(play_plan())
 
 
 def test_a_queue_is_bounded_for_each_name_and_for_all() -> None:
-    async def played() -> None:
+    async def play_plan() -> None:
         turns = Turns(1, 1, 3, 2)
         await turns.take("a")
         waiting = [asyncio.ensure_future(turns.take(name)) for name in "aab"]
@@ -90,11 +90,11 @@ def test_a_queue_is_bounded_for_each_name_and_for_all() -> None:
         turns.give_back("a")
         assert not turns._waiting and not turns._running
 
-    asyncio.run(played())
+    asyncio.run(play_plan())
 
 
 def test_a_turn_that_came_too_late_goes_to_the_next() -> None:
-    async def played() -> None:
+    async def play_plan() -> None:
         turns = Turns(1, 1, 10, 10)
         await turns.take("a")
         first, second = (asyncio.ensure_future(turns.take(name)) for name in "bc")
@@ -105,7 +105,7 @@ def test_a_turn_that_came_too_late_goes_to_the_next() -> None:
         turns.give_back("c")
         assert not turns._waiting and not turns._running
 
-    asyncio.run(played())
+    asyncio.run(play_plan())
 
 
 @pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
@@ -122,8 +122,8 @@ def test_over_http(tmp_path: Path) -> None:
         tries = []
         while 429 not in tries and len(tries) < 500:
             with pytest.raises(Problem):
-                for _ in range(STRANGERS_BURST + 5):
-                    service.office.strangers.take("127.0.0.1")
+                for _ in range(ANONYMOUS_BURST + 5):
+                    service.office.anonymous.take("127.0.0.1")
             tries.append(service.http("GET", "/v1/me", "x").status_code)
         assert tries[-1] == 429
         assert service.http("GET", "/v1/health", None).status_code == 200

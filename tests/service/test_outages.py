@@ -20,7 +20,7 @@ from residua.errors import StoreUnavailable
 from residua.service import context, logs
 from residua.service.auth import TokenStore
 from residua.service.context import Readiness
-from residua.service.limits import STRANGERS_BURST, Workers
+from residua.service.limits import ANONYMOUS_BURST, Workers
 from residua.service.problems import Problem, problem_of
 from service.running import LAPLACE, Service, serving
 
@@ -137,8 +137,8 @@ def test_strangers_reach_the_store_at_a_limited_rate(
         looked.clear()
         answers = [service.http("GET", "/v1/me", FAKE).status_code for _ in range(150)]
         taken = 10 * (time.monotonic() - begun)
-        assert looked.count("0123456789ab") <= STRANGERS_BURST + taken + 1
-        assert answers[:STRANGERS_BURST] == STRANGERS_BURST * [401] and 429 in answers
+        assert looked.count("0123456789ab") <= ANONYMOUS_BURST + taken + 1
+        assert answers[:ANONYMOUS_BURST] == ANONYMOUS_BURST * [401] and 429 in answers
         time.sleep(1.1)
         while service.http("GET", "/v1/me", FAKE).status_code != 429:
             pass

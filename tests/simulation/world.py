@@ -37,12 +37,12 @@ import residua as rz
 from batches import many
 from residua.ledger.api.opening import ledger_facts
 from residua.ledger.domain import clock
-from residua.ledger.operations import early_rulings, faults, group_commit
-from residua.ledger.operations.committer import Gate
+from residua.ledger.operations import early_decisions, faults, group_commit
+from residua.ledger.operations.committer import Committer
 from residua.ledger.recovery.anchor_check import hold_against_anchor
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
 from residua.ledger.storage.sqlite import SqliteStore
-from residua.ledger.storage.store import Again, Lost, Place, Store, Unsure
+from residua.ledger.storage.store import Again, CommitUnknown, Lost, Place, Store
 
 T = TypeVar("T")
 START = 1_800_000_000.0
@@ -112,14 +112,14 @@ class SimulatedStore(SqliteStore):
     def tidy(self, connection: Connection) -> None:
         self.world.release_lock()
 
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+    def commit(self, connection: Connection, is_committed: Callable[[Connection], bool]) -> None:
         world, driver = self.world, connection.connection.driver_connection
         assert isinstance(driver, sqlite3.Connection)
         world.step("write")
         if world.fails("full"):
             raise rz.StoreUnavailable("the simulated disk is full; nothing was spent")
         if world.fails("silent"):
-            raise Unsure("the simulated connection broke before the commit arrived")
+            raise CommitUnknown("the simulated connection broke before the commit arrived")
         driver.commit()
         # SQLite's journal is gone: it counts. While the process lives, nobody sees it before it is
         # synced; if the process dies, the lock is gone.
@@ -130,7 +130,7 @@ class SimulatedStore(SqliteStore):
         world.committing = None
         world.step("synced")
         if world.fails("silent"):
-            raise Unsure("the simulated connection broke after the commit")
+            raise CommitUnknown("the simulated connection broke after the commit")
 
     def sync(self) -> None:
         self.world.disk.sync()
@@ -157,7 +157,7 @@ class SimulatedAnchor(Anchor):
         self.world.marks.write(said)
         self.world.marks.sync()
 
-    def news(self) -> Marks:
+    def changes(self) -> Marks:
         said = self.read()
         assert said is not None
         return self._new(said)
@@ -226,7 +226,7 @@ class Process:
     def _open(self) -> rz.Ledger | None:
         try:
             return self.world.open()
-        except (rz.LedgerError, Again, Unsure):
+        except (rz.LedgerError, Again, CommitUnknown):
             return None
 
     def _answer(self, ledger: rz.Ledger, taken: list[Message]) -> list[Any]:
@@ -307,10 +307,10 @@ class World:
         """The ledger, as `open_ledger` opens it."""
         store = self.store(self)
         facts = ledger_facts(store, create=True)
-        gate = Gate(store, None, facts["ledger"], facts["incarnation"])
-        gate.anchor = self.anchor(self)
-        gate.closed = hold_against_anchor(gate)
-        return rz.Ledger(gate)
+        committer = Committer(store, None, facts["ledger"], facts["incarnation"])
+        committer.anchor = self.anchor(self)
+        committer.closed = hold_against_anchor(committer)
+        return rz.Ledger(committer)
 
     # -- what the ledger meets ----------------------------------------------------------
 
@@ -382,7 +382,7 @@ def determined(world: World) -> Iterator[None]:
     with (
         mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
         mock.patch.object(faults, "point", world.step),
-        mock.patch.object(early_rulings, "time", still),
+        mock.patch.object(early_decisions, "time", still),
         mock.patch.object(group_commit, "time", still),
     ):
         yield

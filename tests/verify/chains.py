@@ -10,7 +10,7 @@ from typing import Any
 
 import residua as rz
 from residua.filters.potential.renyi_commit import Commit
-from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.described_query import describe_query
 from residua.mechanisms.mechanism import Mechanism
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, record
 
@@ -112,7 +112,7 @@ class Written:
             "request": digest(canonical([mechanism, [m["budget"] for m in group]])),
             "mechanism": mechanism,
             "relation": self.relation,
-            "assumed": asked(query).undeclared is not None,
+            "assumed": describe_query(query).undeclared is not None,
             "group": list(group),
             "admitted": admitted,
             "binding": None if admitted else self.name,
@@ -168,7 +168,7 @@ def rehashed(chain: Written, changed: dict[int, dict[str, Any]]) -> list[str]:
     return texts
 
 
-def let_go(chain: Written, hold: str, how: str = "cancel") -> None:
+def is_released(chain: Written, hold: str, how: str = "cancel") -> None:
     chain.held.pop(hold, None)
     state = plain(chain.filter, chain.state)
     fields = {

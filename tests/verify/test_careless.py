@@ -74,13 +74,13 @@ def _asked_of_family(draw: random.Random, number: int) -> Request:
 def test_nothing_is_proven_that_follows_a_retirement_above(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from residua.ledger.operations.unit_of_work import Page
+    from residua.ledger.operations.unit_of_work import UnitOfWork
 
     draw = random.Random(seed)
     honest, careless = _open(tmp_path, "honest"), _open(tmp_path, "careless")
-    closed_by = Page.closed_by
+    closed_by = UnitOfWork.closed_by
 
-    def closed_itself(page: Page, name: str) -> Any:
+    def closed_itself(page: UnitOfWork, name: str) -> Any:
         entry = page.entry(name)
         return entry if entry.retired else None
 
@@ -90,10 +90,10 @@ def test_nothing_is_proven_that_follows_a_retirement_above(
         request = _asked_of_family(draw, number)
         done = _did(honest, request)
         with monkeypatch.context() as patch:
-            patch.setattr(Page, "closed_by", closed_itself)
+            patch.setattr(UnitOfWork, "closed_by", closed_itself)
             assert not done or _did(careless, request)
             wrong = not done and _did(careless, request)
-        assert Page.closed_by is closed_by
+        assert UnitOfWork.closed_by is closed_by
         assert not wrong or careless.verify().exit_code == 1, number
         if wrong:
             break
@@ -209,11 +209,11 @@ def test_nothing_is_proven_that_leaves_no_room_for_holds(
     filter, queries = FILTERS[name]
     draw = random.Random(f"{name} {seed}")
 
-    def fold(standing: Any, state: Any, asked: Any) -> Any:
+    def fold(snapshot: Any, state: Any, asked: Any) -> Any:
         states = []
         for each in asked:
-            decision = rules.decided(standing.filter, state, each.query, standing.relation)
-            state = decision.state if decision.admitted else forged(state, standing.filter)
+            decision = rules.decided(snapshot.filter, state, each.query, snapshot.relation)
+            state = decision.state if decision.admitted else forged(state, snapshot.filter)
             states.append(state)
         return tuple(states)
 

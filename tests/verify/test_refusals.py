@@ -18,7 +18,7 @@ from residua import mechanisms as m
 from residua.errors import ResiduaError
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.filters.query import as_mechanism
-from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.described_query import describe_query
 from residua.provable import unprovable_filter
 from residua.records import NOTHING_BEFORE, canonical, digest
 from residua.verify import verify_records
@@ -59,7 +59,7 @@ def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) 
 def library_reads(mechanism: Any, relation: str) -> bool:
     """Whether a ledger would take this as a query under a relation."""
     try:
-        query = asked(canonical(mechanism))
+        query = describe_query(canonical(mechanism))
         return query.contradicts(relation, "person") is None
     except (ResiduaError, ValueError):
         return False

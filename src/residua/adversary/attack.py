@@ -49,7 +49,7 @@ from residua.pld.constructors import (
     pure_dp,
 )
 from residua.pld.curve.reads import kinks
-from residua.pld.discretise.finite import written_out
+from residua.pld.discretise.finite import listed_atoms
 from residua.pld.order.compare import dominated
 from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld
@@ -271,7 +271,7 @@ def _response(low: int, high: int) -> Pld:
 
 def _binomial(n: int) -> Pld:
     """`n` small responses written out as one query: losses spread like those of a Gaussian."""
-    return from_exact(written_out(n * _response(15, 17)).exact)
+    return from_exact(listed_atoms(n * _response(15, 17)).exact)
 
 
 def survivors(kinds: tuple[str, ...] | None = None) -> Iterator[tuple[str, str, Attack]]:

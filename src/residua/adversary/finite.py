@@ -39,7 +39,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_of, floats, region
 from residua.pld.curve.reads import right_half
-from residua.pld.discretise.finite import Profile, finite, region_above, written_out
+from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
@@ -204,4 +204,4 @@ def _smooth(pld: Pld, side: Side, accuracy: float) -> ExactAtoms:
     made = finite(Profile(right, left, ends), accuracy, side)
     if made.is_identity:
         return EXACT_IDENTITY
-    return coarsen(written_out(made).exact, side, accuracy)
+    return coarsen(listed_atoms(made).exact, side, accuracy)

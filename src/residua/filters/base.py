@@ -53,7 +53,7 @@ class AdditivePart(NamedTuple):
     left: tuple[Fraction, ...]
 
 
-class _Desk:
+class _Session:
     """The one mutable thing: the current state and what was asked so far."""
 
     __slots__ = ("history", "id", "last", "lock", "relation", "state")
@@ -223,27 +223,27 @@ class Filter(ABC):
         try:
             description = self.to_json()
         except ArgumentError:
-            return f"{self.kind}-in-memory-{self._desk.id}"
+            return f"{self.kind}-in-memory-{self._session.id}"
         return hashlib.sha256(description.encode()).hexdigest()[:16]
 
     # -- the session --------------------------------------------------------------------
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_desk", _Desk())
+        object.__setattr__(self, "_session", _Session())
 
-    _desk: _Desk
+    _session: _Session
 
     @property
     def state(self) -> State:
         """The current state."""
-        with self._desk.lock:
+        with self._session.lock:
             return self._state
 
     @property
     def _state(self) -> State:
-        if self._desk.state is None:
-            self._desk.state = self.initial()
-        return self._desk.state
+        if self._session.state is None:
+            self._session.state = self.initial()
+        return self._session.state
 
     def spend(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide, and spend if admitted. `request` is the same.
@@ -253,8 +253,8 @@ class Filter(ABC):
         """
         asked, relation = self._check_query(query), checked_relation(relation)
         meant = self._meant(asked, relation)
-        with self._desk.lock:
-            kept = self._desk.relation
+        with self._session.lock:
+            kept = self._session.relation
             if meant and kept and meant != kept:
                 raise ArgumentError(
                     f"relation must be {kept}, under which earlier queries were admitted,"
@@ -262,13 +262,13 @@ class Filter(ABC):
                 )
             decision = self._decide_within(self._state, asked, relation)
             # Spent before it is shown anywhere, whatever interrupts.
-            self._desk.state = decision.state
-            self._desk.relation = kept or (meant if decision.admitted else None)
+            self._session.state = decision.state
+            self._session.relation = kept or (meant if decision.admitted else None)
             if not decision.admitted:
-                decision._follows(self._desk.last)
+                decision._follows(self._session.last)
             elif isinstance(asked, Query):
-                self._desk.last = asked
-            self._desk.history.append(decision)
+                self._session.last = asked
+            self._session.history.append(decision)
         return decision
 
     def request(self, query: Query, *, relation: str | None = None) -> Decision:
@@ -281,8 +281,8 @@ class Filter(ABC):
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent, and the reason says what would be."""
-        with self._desk.lock:
-            state, last = self._state, self._desk.last
+        with self._session.lock:
+            state, last = self._state, self._session.last
         decision = self._decide_within(state, self._check_query(query), checked_relation(relation))
         checked = dataclasses.replace(decision, checked=True)
         checked._follows(last)
@@ -296,8 +296,8 @@ class Filter(ABC):
     @property
     def balance(self) -> Balance:
         """What is left now, in the form common to all filters."""
-        with self._desk.lock:
-            state, last, relation = self._state, self._desk.last, self._desk.relation
+        with self._session.lock:
+            state, last, relation = self._state, self._session.last, self._session.relation
         return balance_of(self, state, last, relation)
 
     @property
@@ -312,15 +312,15 @@ class Filter(ABC):
     @property
     def history(self) -> tuple[Decision, ...]:
         """Every decision of the session so far, refusals included."""
-        with self._desk.lock:
-            return tuple(self._desk.history)
+        with self._session.lock:
+            return tuple(self._session.history)
 
     def resume(self, state: State) -> None:
         """Put the session into a state that was stored; its history starts again."""
         state = self.own(state)
-        with self._desk.lock:
-            self._desk.state, self._desk.last = state, None
-            self._desk.history.clear()
+        with self._session.lock:
+            self._session.state, self._session.last = state, None
+            self._session.history.clear()
 
     def _adopt(self, state: State) -> State:
         """A state of the filter that this one is a copy of: without a description, another one."""
@@ -328,8 +328,8 @@ class Filter(ABC):
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
-        with self._desk.lock:
-            kept = self._desk.state, self._desk.relation, self._desk.last
+        with self._session.lock:
+            kept = self._session.state, self._session.relation, self._session.last
         return _restore, (type(self), fields, *kept)
 
     def _repr_html_(self) -> str:
@@ -440,14 +440,14 @@ class Filter(ABC):
 
 def is_unspent(filter: Filter) -> bool:
     """Whether the filter's session is in its first state, as it is before any request."""
-    return filter._desk.state is None or filter.state == filter.initial()
+    return filter._session.state is None or filter.state == filter.initial()
 
 
 def unspent_copy(filter: Filter) -> Filter:
     """The same filter with a separate session, which has spent nothing."""
     made: Filter = object.__new__(type(filter))
     made.__dict__.update(filter.__dict__)
-    object.__setattr__(made, "_desk", _Desk())
+    object.__setattr__(made, "_session", _Session())
     return made
 
 
@@ -459,10 +459,10 @@ def _restore(
     last: Query | None = None,
 ) -> Filter:
     made = cls(**fields)
-    made._desk.relation = relation
+    made._session.relation = relation
     if state is not None:
         made.resume(made._adopt(state))
-    made._desk.last = last
+    made._session.last = last
     return made
 
 

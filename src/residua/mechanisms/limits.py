@@ -76,7 +76,7 @@ def subsampled_gaussian(
         rate = LEAST_RATE
     ratio = Fraction(sensitivity) / Fraction(sigma)
     if ratio > LARGEST_RATIO and side == "above":
-        return constructors.seen_when_sampled(rate, direction)
+        return constructors.fully_revealing_sampled(rate, direction)
     if LEAST_RATIO <= ratio <= LARGEST_RATIO:
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
     if ratio < LEAST_RATIO:
@@ -103,7 +103,7 @@ def mixture_of_gaussians(
     if side == "above" and ratio > 1:
         hidden = [Fraction(p) for s, p in zip(sensitivities, probabilities, strict=True) if s == 0]
         seen = float_up(1 - sum(hidden, Fraction(0)))
-        return constructors.seen_when_sampled(seen) if seen < 1.0 else constructors.infinite()
+        return constructors.fully_revealing_sampled(seen) if seen < 1.0 else constructors.infinite()
     return made if side == "above" or ratio > 1 else constructors.identity()
 
 

@@ -153,7 +153,7 @@ def subsampled_gaussian(
 
     `remove`: `(1-q) N(0, σ²) + q N(sensitivity, σ²)` against `N(0, σ²)`; `add`: the reversal;
     `replace`: against `(1-q) N(0, σ²) + q N(-sensitivity, σ²)`, one record exchanged for another.
-    `sensitivity / sigma` is at most 20: beyond, use `seen_when_sampled`, which dominates.
+    `sensitivity / sigma` is at most 20: beyond, use `fully_revealing_sampled`, which dominates.
     """
     sigma = checks.positive("sigma", sigma)
     rate = checks.probability("sampling_rate", sampling_rate)
@@ -200,7 +200,7 @@ def mixture_of_gaussians(
     return _single(made if direction == "remove" else made.reverse())
 
 
-def seen_when_sampled(rate: float, direction: str = "remove") -> Pld:
+def fully_revealing_sampled(rate: float, direction: str = "remove") -> Pld:
     """Sampling a mechanism that reveals everything; dominates every sampled one."""
     if direction == "replace":
         return approximate_dp(0.0, rate)

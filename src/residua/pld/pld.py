@@ -380,9 +380,9 @@ class Pld:
 
     @remembered_property
     def _atoms(self) -> Atoms:
-        from residua.pld.discretise.finite import written_out
+        from residua.pld.discretise.finite import listed_atoms
 
-        return written_out(self)
+        return listed_atoms(self)
 
     def pair(self) -> tuple[Floats, Floats]:
         """A pair `(P, Q)` with this PLD: its atoms and their Esscher tilt, `±inf` last.

@@ -79,7 +79,7 @@ class RunningComposition:
         # Another contour of mixtures keeps the digits; elsewhere a wider read serves.
         if extended is not None and evaluator._has_mixtures and extended.is_stale:
             extended = None
-        evaluator.go_on_from(extended, _ROOM)
+        evaluator.resume_from(extended, _ROOM)
         self._since = identity()
         return self._workspace
 

@@ -124,7 +124,7 @@ class Authenticator:
             return None
         return self._opened(kept[1], kept[2], hash)
 
-    def was_valid(self, header: str | None) -> bool:
+    def was_known(self, header: str | None) -> bool:
         """Whether a header has a token that was found valid before, however long ago."""
         id, hash = self._shown(header)
         kept = self._kept.get(id)

@@ -18,10 +18,10 @@ from typing import Any, TypeVar, cast
 from starlette.requests import Request
 
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.service.auth import Authenticator, Caller, TokenStore
 from residua.service.connections import Connections
-from residua.service.limits import STRANGERS_BURST, STRANGERS_RATE, Rate, Workers
+from residua.service.limits import ANONYMOUS_BURST, ANONYMOUS_RATE, Rate, Workers
 from residua.service.metrics import Metrics
 from residua.service.pool import NotHere, Pool, not_here, while_connected
 from residua.service.problems import Problem
@@ -55,10 +55,10 @@ class ServiceContext:
     looking_up: Workers
     """For looking tokens up, so that no plan keeps an engine waiting for its authentication."""
     rate: Rate
-    strangers: Rate
+    anonymous: Rate
     readiness: Readiness
     verifier: Verifier
-    played: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
+    play_plan: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
     """The results of the plans of the playground, of which there are few."""
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
@@ -122,7 +122,7 @@ class ServiceContext:
         try:
             caller = self.authenticator.known(header)
         except Problem:
-            self.strangers.take(address)
+            self.anonymous.take(address)
             raise
         if caller is None:
             caller = await self._looked_up(header, address)
@@ -131,12 +131,12 @@ class ServiceContext:
         return caller
 
     async def _looked_up(self, header: str | None, address: str) -> Caller:
-        stranger = not self.authenticator.was_valid(header)
-        if stranger:
-            self.strangers.take(address)
+        is_anonymous = not self.authenticator.was_known(header)
+        if is_anonymous:
+            self.anonymous.take(address)
         caller = await self.looking_up.run(self.authenticator.caller, header)
-        if stranger:
-            self.strangers.give_back(address)
+        if is_anonymous:
+            self.anonymous.give_back(address)
         return caller
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ def open_context(settings: Settings, ledger: Ledger) -> ServiceContext:
         pool=Pool(settings.workers, settings.compute_within, settings.worker_memory),
         looking_up=Workers("residua-tokens", 2, QUEUE),
         rate=Rate(settings.rate, settings.burst),
-        strangers=Rate(STRANGERS_RATE, STRANGERS_BURST),
+        anonymous=Rate(ANONYMOUS_RATE, ANONYMOUS_BURST),
         readiness=Readiness(lambda: tokens.find("")),
         verifier=Verifier(ledger, metrics, settings.verify_every),
     )

@@ -21,7 +21,7 @@ from residua.service.problems import Problem
 
 T = TypeVar("T")
 
-STRANGERS_RATE, STRANGERS_BURST = 10.0, 50
+ANONYMOUS_RATE, ANONYMOUS_BURST = 10.0, 50
 """Of an address without a valid token: guesses cost little, and a proxy's users are many."""
 BODY_WITHIN = 30.0
 """Seconds in which the body of a request must have come."""

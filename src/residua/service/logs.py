@@ -64,14 +64,14 @@ def trace(error: BaseException | None) -> str:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         kind = type(error)
-        said = "" if is_wordless(error) else f": {error}"
+        said = "" if has_no_message(error) else f": {error}"
         frames = "".join(traceback.format_tb(error.__traceback__))
         parts.append(f"{frames}{kind.__module__}.{kind.__qualname__}{said}")
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return "\ncaused by\n".join(parts)
 
 
-def is_wordless(error: BaseException) -> bool:
+def has_no_message(error: BaseException) -> bool:
     """Whether the words of an error may name where the store is."""
     return isinstance(error, _OF_STORES) or type(error).__module__.startswith(_WORDLESS)
 

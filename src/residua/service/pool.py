@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeVar
 
 from starlette.requests import Request
 
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.service.limits import Turns, overloaded, shutting_down
 from residua.service.problems import Problem
 from residua.worker_process import WorkerLost, WorkerProcess

@@ -1,8 +1,8 @@
 """Run the service: check the settings before it listens, and shut it down in order.
 
 On SIGTERM or SIGINT no more requests are taken, those that are being answered are finished (for at
-most `grace` seconds), and then the ledger is closed. A spend that has reached the gate is finished
-in any case.
+most `grace` seconds), and then the ledger is closed. A spend that has reached the committer is
+finished in any case.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import residua as rz
 from ledger.conftest import STORES
 from residua.ledger.api import commands
 from residua.ledger.operations.requests import Request
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.mechanisms import FromAtoms, Laplace, PureDp
 
 CALLS: list[tuple[str, type[Exception], Callable[[rz.Ledger], Any]]] = [
@@ -120,13 +120,13 @@ def _atoms(loss: rz.Pld) -> tuple[tuple[float, ...], tuple[float, ...]]:
 class Failing(Request):
     """A request whose decision fails in a way that nobody foresaw."""
 
-    def run(self, page: Page) -> None:
+    def run(self, work: UnitOfWork) -> None:
         raise ZeroDivisionError("of all things")
 
 
 def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Ledger) -> None:
     good = commands.spend("local", "b", PureDp(1e-9))
-    first, failed, second = shared._gate.submit_all(
+    first, failed, second = shared._committer.submit_all(
         [good, Failing(principal="local", names=("b",)), good]
     )
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)

@@ -23,7 +23,7 @@ from ledger.conftest import idle_drivers
 from residua.ledger.domain import rules
 from residua.ledger.operations import claims, committer
 from residua.ledger.operations.requests import Request
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.mechanisms import Laplace, PureDp
 from residua.work_limit import work
 
@@ -212,7 +212,7 @@ def test_a_file_that_is_replaced_under_an_open_ledger_is_noticed(tmp_path: Path)
 class Interrupted(Request):
     """Somebody presses the key while this is decided."""
 
-    def run(self, page: Page) -> None:
+    def run(self, work: UnitOfWork) -> None:
         raise KeyboardInterrupt
 
 
@@ -220,7 +220,7 @@ def test_a_leader_that_is_interrupted_leaves_a_gate_that_works(open_: Open) -> N
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     with pytest.raises(KeyboardInterrupt):
-        ledger._gate.submit(Interrupted(principal="local", names=("b",)))
+        ledger._committer.submit(Interrupted(principal="local", names=("b",)))
     assert ledger.spend("b", PureDp(0.5)).admitted
     assert left(ledger) == Fraction(1, 2)
 
@@ -446,7 +446,7 @@ def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent
             each.join()
     assert len(elsewhere.called) >= 3, "two attempts were lost, and then the budgets claimed"
     assert min(longest["a"], longest["b"]) > max(0.25, longest["free"])
-    assert not ledger._gate._claims
+    assert not ledger._committer._claims
 
 
 def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,7 +486,7 @@ def test_a_spend_that_is_barred_again_and_again_is_answered(
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.create_budget("free", rz.PureFilter(1.0))
     monkeypatch.setattr(claims, "LONGEST_WAIT", 0.25)
-    gate, waits = ledger._gate, list[float]()
+    committer, waits = ledger._committer, list[float]()
 
     def wait(request: object, wanted: frozenset[str], limit: claims.WaitLimit) -> None:
         waits.append(limit.left)
@@ -494,8 +494,8 @@ def test_a_spend_that_is_barred_again_and_again_is_answered(
         if limit.left <= 0:
             raise rz.Contended("retry")
 
-    with gate._claims.claimed("slow", frozenset({"b"}), claims.WaitLimit()):
-        monkeypatch.setattr(gate._claims, "wait", wait)
+    with committer._claims.claimed("slow", frozenset({"b"}), claims.WaitLimit()):
+        monkeypatch.setattr(committer._claims, "wait", wait)
         with pytest.raises(rz.Contended):
             ledger.spend("b", PureDp(0.1))
         assert ledger.spend("free", PureDp(0.1)).admitted

@@ -23,8 +23,7 @@ from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
 from residua.ledger.domain.set_aside import set_aside_in
-from residua.ledger.operations import committer
-from residua.ledger.operations.early_rulings import Slow
+from residua.ledger.operations.early_decisions import Slow
 from residua.ledger.operations.group_commit import Slot
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
@@ -132,27 +131,27 @@ class ReplayingDesk:
 
     def _state(self) -> State:
         state = self.filter.initial()
-        for query in self.asked:
+        for query in self.query:
             decision = self.filter.decide(state, query)
             assert decision.admitted
             state = decision.state
         return state
 
     def reserve(self, query: rz.Pld) -> None:
-        self.reserved = len(self.asked)
+        self.reserved = len(self.query)
         assert self.spend(query)
 
     def spend(self, query: rz.Pld) -> bool:
         admitted = self.filter.decide(self._state(), query).admitted
         if admitted:
-            self.asked.append(query)
+            self.query.append(query)
         return admitted
 
     def run_reserved(self) -> bool:
         return True
 
     def give_back(self) -> None:
-        del self.asked[self.reserved]
+        del self.query[self.reserved]
 
     def rest(self) -> rz.Pld:
         left = self.filter.remaining_in(self._state())
@@ -523,19 +522,19 @@ def test_states_that_are_known_are_those_that_folding_gives(tmp_path: Path, plac
             elif held:
                 at.commit(held[0].id if step == "first" else rng.choice(held).id)
             for ledger in (one, two):
-                page = ledger._gate.look(["b"])
-                standing = page.standing(page.entry("b"))
-                states = rules.fold(standing, standing.state, standing.holds)
+                work = ledger._committer.look(["b"])
+                snapshot = work.snapshot(work.entry("b"))
+                states = rules.fold(snapshot, snapshot.state, snapshot.holds)
                 assert states is not None
-                parts = standing.filter.additive_parts(standing.state)
-                if parts and standing.holds:
-                    assert standing.set_aside == standing.held
-                    set_aside = set_aside_in(parts[0], standing.holds, standing.relation)
+                parts = snapshot.filter.additive_parts(snapshot.state)
+                if parts and snapshot.holds:
+                    assert snapshot.set_aside == snapshot.held
+                    set_aside = set_aside_in(parts[0], snapshot.holds, snapshot.relation)
                     assert set_aside is not None
-                    assert standing.held == set_aside[: len(standing.held)]
+                    assert snapshot.held == set_aside[: len(snapshot.held)]
                 else:
-                    assert standing.held == states[: len(standing.held)]
-                known += len(standing.held)
+                    assert snapshot.held == states[: len(snapshot.held)]
+                known += len(snapshot.held)
         assert known > 10, "else there is nothing to see"
         report = one.verify()
         assert report.ok, report.text
@@ -564,8 +563,8 @@ def test_leaked_holds_do_not_slow_other_budgets(ledger: rz.Ledger) -> None:
     for n in range(40):
         ledger.reserve("b", Laplace(300.0 + n))
     ledger.spend("c", Laplace(50.0))
-    page = ledger._gate.look(["c"])
-    assert set(page.entries) == {"c"} and not page.holds
+    work = ledger._committer.look(["c"])
+    assert set(work.entries) == {"c"} and not work.holds
 
 
 def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
@@ -573,7 +572,7 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
 ) -> None:
     for name in ("b", "c"):
         ledger.create_budget(name, rz.PureFilter(1.0))
-    gate, words = ledger._gate, rules.admitted
+    committer, words = ledger._committer, rules.admitted
     slow = [commands.spend("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
     quick = [commands.spend("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
 
@@ -584,7 +583,7 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
 
     monkeypatch.setattr(rules, "admitted", admitted)
     slots = [Slot(each, within=committer.QUICK) for each in (*slow, *quick)]
-    gate._decide(gate.look(["b", "c"]), slots)
+    committer._decide(committer.look(["b", "c"]), slots)
     assert [isinstance(slot.error, Slow) for slot in slots] == [True] * 3 + [False] * 3
     assert all(slot.answer.record.admitted for slot in slots[3:])
     with ThreadPoolExecutor(6) as pool:

@@ -16,7 +16,7 @@ import residua as rz
 from batches import Call, many
 from residua.ledger.api import verifying, views
 from residua.ledger.domain import rules
-from residua.ledger.operations.early_rulings import QUICK
+from residua.ledger.operations.early_decisions import QUICK
 from residua.ledger.recovery import export
 from residua.mechanisms import Laplace, PureDp
 from residua.work_limit import work

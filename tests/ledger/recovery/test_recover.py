@@ -254,8 +254,8 @@ def test_an_export_that_lacks_a_budget_of_a_group_is_not_complete(open_: Open) -
     lines = exported.getvalue().splitlines(keepends=True)
     cut(ledger, "b", 0)
     cut(ledger, "c", 0)
-    assert isinstance(ledger._gate.anchor, FileAnchor)
-    ledger._gate.anchor.start(Anchored(ledger.id, ledger._gate.incarnation))
+    assert isinstance(ledger._committer.anchor, FileAnchor)
+    ledger._committer.anchor.start(Anchored(ledger.id, ledger._committer.incarnation))
     again = open_()
     assert again.read_only is None, "the anchor was put back, too"
     with pytest.raises(rz.ReadOnlyLedger, match=r"'c'.*together"):
@@ -583,7 +583,7 @@ def test_a_recovery_that_is_overtaken_leaves_the_other_its_anchor(
 
     def overtaken(do: Callable[..., None]) -> Callable[..., None]:
         def first(*given: object) -> None:
-            if one._gate in given or one._gate.anchor in given:
+            if one._committer in given or one._committer.anchor in given:
                 monkeypatch.undo()
                 assert two.recover().retired == ()
                 assert two.spend("b", rz.pure_dp(0.25)).admitted
@@ -592,8 +592,8 @@ def test_a_recovery_that_is_overtaken_leaves_the_other_its_anchor(
 
         return first
 
-    assert isinstance(one._gate.anchor, FileAnchor)
-    tmp = one._gate.anchor.path
+    assert isinstance(one._committer.anchor, FileAnchor)
+    tmp = one._committer.anchor.path
     for where, name in ((recover_, "_start_anchor"), (FileAnchor, "start")):
         monkeypatch.setattr(where, name, overtaken(getattr(where, name)))
         with pytest.raises(rz.ReadOnlyLedger, match="by another process: open"):
@@ -790,7 +790,7 @@ def test_becoming_another_ledger_is_done_again_where_it_was_cut(
     anchor = tmp_path / "fresh" if kept == "file" else f"sqlite:///{tmp_path}/fresh.db"
     export, path, heads = tmp_path / "export.jsonl", tmp_path / "n.db", {"b": head}
     ledger = rz.open_ledger(path, anchor=anchor)
-    made = type(ledger._gate.anchor)
+    made = type(ledger._committer.anchor)
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -882,7 +882,7 @@ def test_the_file_of_a_user_is_that_of_the_ledger_that_the_store_became(
         fresh = ledger.id
         with pytest.raises(rz.ReadOnlyLedger):
             ledger.recover(export=export)
-        assert ledger.id == fresh and str(ledger._gate.anchor).endswith(f"{fresh}.anchor")
+        assert ledger.id == fresh and str(ledger._committer.anchor).endswith(f"{fresh}.anchor")
         ledger.recover(export=export, heads={"b": head})
         ledger.spend("b", rz.pure_dp(0.25))
         restore = backups.postgres(schema_url, tmp_path / "backup.sql")
@@ -933,7 +933,7 @@ def test_nothing_is_acknowledged_by_an_anchor_that_was_begun_anew(
     old.create_budget("b", rz.PureFilter(1.0))
     old.spend("b", rz.pure_dp(0.125))
     old.export(export)
-    kept_by = old._gate.anchor
+    kept_by = old._committer.anchor
     assert kept_by is not None
     write = kept_by.write
 

@@ -52,7 +52,7 @@ def test_after_the_anchor_was_asked(
     two: list[rz.Ledger], restore: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = two
-    learn = one._gate._learn
+    learn = one._committer._read_new_marks
 
     def learning() -> None:
         learn()
@@ -60,7 +60,7 @@ def test_after_the_anchor_was_asked(
         assert other.spend("b", REST, key="other").admitted
         restore()
 
-    monkeypatch.setattr(one._gate, "_learn", learning)
+    monkeypatch.setattr(one._committer, "_read_new_marks", learning)
     with pytest.raises(rz.OutcomeUnknown, match="a backup was restored"):
         one.spend("b", REST, key="one")
     _is_read_only(one, other)
@@ -95,14 +95,14 @@ def test_while_it_is_recovered(
     restore()
     with pytest.raises(rz.ReadOnlyLedger):
         one.spend("b", REST)
-    anchor = one._gate.anchor
+    anchor = one._committer.anchor
     assert anchor is not None
     start = anchor.start
 
     def late(said: object, check: object) -> None:
         monkeypatch.undo()
         # As a server does that had committed before the backup was put back.
-        other._gate.anchor.write({"b": (3, "0" * 64), "c": (0, "1" * 64)})  # type: ignore[union-attr]
+        other._committer.anchor.write({"b": (3, "0" * 64), "c": (0, "1" * 64)})  # type: ignore[union-attr]
         start(said, check)  # type: ignore[arg-type]
 
     monkeypatch.setattr(anchor, "start", late)

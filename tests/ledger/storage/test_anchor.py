@@ -207,8 +207,8 @@ def test_a_chain_that_was_rewritten_is_noticed(open_: Open) -> None:
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.spend("b", rz.pure_dp(0.25))
     cut(ledger, "b", 0)
-    ledger._gate.anchored.clear()
-    ledger._gate.anchor = None
+    ledger._committer.anchored.clear()
+    ledger._committer.anchor = None
     ledger.spend("b", rz.pure_dp(0.125))
     again = open_()
     assert "acknowledged as" in (again.read_only or "")
@@ -350,25 +350,25 @@ def test_an_anchor_in_another_database_tells_what_is_new(url: str) -> None:
     one, two = DatabaseAnchor(place(url), "l"), DatabaseAnchor(place(url), "l")
     other = DatabaseAnchor(place(url), "another")
     with pytest.raises(rz.StoreUnavailable, match="is gone"):
-        one.news()
+        one.changes()
     with pytest.raises(rz.StoreUnavailable, match="is gone"):
         one.write({"b": (1, "x")})
     one.create(Anchored("l", "i", {"a": (5, "five")}))
     other.create(Anchored("another", "i", {"b": (9, "nine")}))
-    assert two.news() == {"a": (5, "five")} and two.news() == {}
+    assert two.changes() == {"a": (5, "five")} and two.changes() == {}
     one.write({"b": (1, "x")})
     one.write({"b": (2, "y"), "c": (1, "z")})
     one.write({"b": (1, "x")})
-    assert two.news() == {"b": (2, "y"), "c": (1, "z")} and two.news() == {}
-    assert set(one.news()) == {"a", "b", "c"}, "who wrote is told as well, once"
+    assert two.changes() == {"b": (2, "y"), "c": (1, "z")} and two.changes() == {}
+    assert set(one.changes()) == {"a", "b", "c"}, "who wrote is told as well, once"
     one.start(Anchored("l", "j", {"c": (3, "w")}))
-    assert two.news() == {"c": (3, "w")}
+    assert two.changes() == {"c": (3, "w")}
     # The anchor itself is put back, and goes on from there.
     with one.store.writing() as connection:
         connection.exec_driver_sql("UPDATE residua_anchors SET change = 1")
         connection.commit()
     one.write({"c": (4, "v")})
-    assert two.news() == {"c": (4, "v")}
+    assert two.changes() == {"c": (4, "v")}
     for each in (one, two, other):
         each.close()
 
@@ -392,7 +392,7 @@ def test_an_anchor_that_is_gone_from_its_database_is_noticed(open_: Open, tmp_pa
     where = f"sqlite:///{tmp_path}/anchors.db"
     ledger = open_(anchor=where)
     head = ledger.create_budget("b", rz.PureFilter(1.0)).head
-    anchor = ledger._gate.anchor
+    anchor = ledger._committer.anchor
     assert isinstance(anchor, DatabaseAnchor)
     with anchor.store.writing() as connection:
         connection.exec_driver_sql("DELETE FROM residua_anchors")
@@ -518,7 +518,7 @@ def test_an_anchor_is_not_put_in_the_place_of_a_database(tmp_path: Path) -> None
 
 def test_an_anchor_of_a_later_incarnation_is_not_replaced(tmp_path: Path, url: str) -> None:
     with rz.open_ledger(tmp_path / "a.db", anchor=url) as ledger:
-        anchors = [ledger._gate.anchor, FileAnchor(tmp_path / "file")]
+        anchors = [ledger._committer.anchor, FileAnchor(tmp_path / "file")]
         for anchor in anchors:
             assert anchor is not None
             for incarnation in ("1-a", "2-b", "2-c"):

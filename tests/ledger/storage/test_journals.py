@@ -25,7 +25,7 @@ import residua as rz
 from ledger.conftest import idle_drivers
 from residua.ledger.storage import sqlite
 from residua.ledger.storage.sqlite import is_read_only, wal_is_safe
-from residua.ledger.storage.store import Unsure
+from residua.ledger.storage.store import CommitUnknown
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -256,8 +256,8 @@ def test_a_disk_that_cannot_be_written(path: Path) -> None:
     [
         (sqlite3.SQLITE_FULL, rz.StoreUnavailable),
         (sqlite3.SQLITE_IOERR_WRITE, rz.StoreUnavailable),
-        (sqlite3.SQLITE_IOERR_FSYNC, Unsure),
-        (sqlite3.SQLITE_IOERR_SHMSIZE, Unsure),
+        (sqlite3.SQLITE_IOERR_FSYNC, CommitUnknown),
+        (sqlite3.SQLITE_IOERR_SHMSIZE, CommitUnknown),
     ],
 )
 def test_a_commit_that_fails_once_all_is_in_the_log_may_count_after_a_crash(

@@ -18,7 +18,7 @@ from sqlalchemy import text
 import residua as rz
 from residua.ledger.storage import postgres as postgres_store
 from residua.ledger.storage.schema import facts_in
-from residua.ledger.storage.store import Again, Lost, Unsure
+from residua.ledger.storage.store import Again, CommitUnknown, Lost
 from residua.mechanisms import PureDp
 
 pytestmark = pytest.mark.needs("pgserver", "psycopg")
@@ -338,7 +338,7 @@ def test_a_server_that_goes_away_while_tables_are_made_is_a_clear_error(
         ledger.create_budget("b", rz.PureFilter(1.0))
 
 
-@pytest.mark.parametrize("failure", [Again, Lost, Unsure])
+@pytest.mark.parametrize("failure", [Again, Lost, CommitUnknown])
 @pytest.mark.parametrize("lands", [False, True])
 def test_tables_that_may_have_been_made_are_looked_for(
     schema_url: str,

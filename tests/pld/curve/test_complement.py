@@ -65,7 +65,7 @@ def test_sums_left_of_zero(pld, law, lam, monkeypatch):
     spread = parameters._spread(moments, lam)
     monkeypatch.setattr(parameters, "_tilt", lambda *_, **__: (lam, spread))
     t = np.array([0.0, 0.3, 1.0, 2.0])
-    low, high = parameters.tuned(moments, 1.0, 1e-3).curve(t, 0.0)
+    low, high = parameters.choose_line(moments, 1.0, 1e-3).curve(t, 0.0)
     bound = chernoff.complement_bound(moments.log_moment, t, np.zeros(4))
     for i, at in enumerate(t):
         truth = 1 - law.hockey_stick(mp.exp(mp.mpf(at)))

@@ -10,7 +10,7 @@ import pytest
 import residua as rz
 from residua.pld.residue.contact_equation import compressed
 from residua.pld.residue.excess import FiniteExcess
-from residua.pld.residue.gdp_residue import written_out
+from residua.pld.residue.gdp_residue import listed_atoms
 
 flint = pytest.importorskip("flint")
 
@@ -109,7 +109,7 @@ def test_weights_of_either_sign() -> None:
 )
 def test_weights_of_a_short_list_that_cancel_are_charged(m2: float, l: float) -> None:
     """The atom at 0 of two Laplaces: all but nothing, made of weights of both signs around it."""
-    written = written_out(2 * rz.laplace(scale=2.0591358204112873))
+    written = listed_atoms(2 * rz.laplace(scale=2.0591358204112873))
     assert written is not None
     long = written.excess
     short = compressed(long, 0.689)

@@ -50,7 +50,7 @@ def normal_cdf(y: mpf) -> mpf:
         flint.ctx.prec = before
 
 
-def lack(variance: mpf, t: mpf) -> mpf:
+def complement(variance: mpf, t: mpf) -> mpf:
     """`1 - h(e^t)` of a Gaussian."""
     root = mp.sqrt(variance)
     return normal_cdf(t / root - root / 2) + mp.exp(t) * normal_cdf(-t / root - root / 2)
@@ -59,8 +59,8 @@ def lack(variance: mpf, t: mpf) -> mpf:
 def excess_of_both(pairs: Pairs, v: Fraction, c: Fraction, t: mpf) -> mpf:
     """`h` of query and residue less `h` of the budget, at `e^t`."""
     m2, whole = (mpf(x.numerator) / x.denominator for x in (v - c, v))
-    both = mp.fsum(p * lack(m2, t - mp.log(p / q)) for p, q in pairs)
-    return lack(whole, t) - both
+    both = mp.fsum(p * complement(m2, t - mp.log(p / q)) for p, q in pairs)
+    return complement(whole, t) - both
 
 
 FEW = 2.0**-30

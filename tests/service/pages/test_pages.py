@@ -503,9 +503,9 @@ def test_every_strategy_of_the_game_is_kept_by_the_other_filters() -> None:
     plans = [game.Plan(*moves) for moves in itertools.product(game.MOVES, repeat=3)]
     for plan in plans:
         for filter in ("residue", "basic"):
-            played = game.played(filter, plan)
-            assert played.strategy.stops or played.strategy.pld() <= game.BUDGET
-    best = max((game.played("natural", plan) for plan in plans), key=lambda one: one.below)
+            play_plan = game.play_plan(filter, plan)
+            assert play_plan.strategy.stops or play_plan.strategy.pld() <= game.BUDGET
+    best = max((game.play_plan("natural", plan) for plan in plans), key=lambda one: one.below)
     assert best.breaks and best.below == pytest.approx(game.DELTA + game.worst().violation)
 
 

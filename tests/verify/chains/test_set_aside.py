@@ -9,7 +9,7 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.verify import Report, verify_records
-from verify.chains import Written, let_go, plain, rehashed
+from verify.chains import Written, is_released, plain, rehashed
 
 
 def _hold(chain: Written, hold: str, eps: float, holds: list[Any]) -> None:
@@ -51,7 +51,7 @@ def test_a_spend_that_leaves_less_than_is_set_aside_is_refuted(eps: float) -> No
     chain.spend(m.PureDp(eps))
     step = _report(chain, {3: {"holds": []}}).steps[-1]
     assert step.verdict == "refuted" and "the open holds do not fit" in step.reason
-    let_go(chain, "two")
+    is_released(chain, "two")
     chain.spend(m.PureDp(0.001))
     assert _report(chain, {3: {"holds": []}, 5: {"holds": []}}).steps[-1].verdict == "proven"
 

@@ -12,7 +12,7 @@ from residua import mechanisms as m
 from residua.filters.potential.renyi_commit import Commit
 from residua.records import canonical, digest, lines
 from residua.verify import Report, verify_export, verify_records
-from verify.chains import Written, let_go, plain, rehashed, spend_together, written_by
+from verify.chains import Written, is_released, plain, rehashed, spend_together, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -196,7 +196,7 @@ def test_holds_commits_and_cancels() -> None:
     _hold(chain, "one", m.PureDp(0.1))
     _hold(chain, "two", m.PureDp(0.2))
     _commit(chain, "two", m.PureDp(0.2))
-    let_go(chain, "one")
+    is_released(chain, "one")
     report = _report(chain)
     assert report.ok, report.text
     assert report.proven == 4

@@ -6,7 +6,7 @@ from typing import Any
 
 from residua import checks
 from residua.ledger.domain import arguments
-from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.described_query import describe_query
 from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend
 from residua.records import LONGEST_HOLD
 
@@ -22,7 +22,8 @@ def spend(
     names, one = arguments.names(budgets)
     assumed = checks.flag("assume_budget_relation", assume_budget_relation)
     return Spend(
-        principal=principal, names=names, one=one, asked=asked(query), key=arguments.key(key),
+        principal=principal, names=names, one=one, query=describe_query(query),
+        key=arguments.key(key),
         assumed=assumed, fresh=key is None,
     )  # fmt: skip
 
@@ -41,7 +42,8 @@ def reserve(
     seconds = checks.positive("ttl", ttl)
     checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 7 days", ttl)
     return Reserve(
-        principal=principal, names=names, one=one, asked=asked(query), key=arguments.key(key),
+        principal=principal, names=names, one=one, query=describe_query(query),
+        key=arguments.key(key),
         assumed=assumed, fresh=key is None, ttl=seconds,
     )  # fmt: skip
 

@@ -57,7 +57,7 @@ class Guard:
 
         Nothing is committed once `given_up` is set.
         """
-        if self._awaits:
+        if self._is_async:
             raise ArgumentTypeError(
                 "a guard of an AsyncClient must be awaited: async with, or an async function"
             )
@@ -79,10 +79,10 @@ class Guard:
                 hold.cancel(_REFUSED)
         return _permitted(receipt, hold.key)
 
-    async def admit_later(self) -> Receipt:
+    async def admit_async(self) -> Receipt:
         """The same, without holding up the event loop; a task cancelled in time pays nothing."""
-        if self._awaits:
-            return await self._admit_awaited()
+        if self._is_async:
+            return await self._admit_async()
         given_up = Event()
         try:
             return await asyncio.to_thread(self.admit, given_up)
@@ -90,7 +90,7 @@ class Guard:
             given_up.set()
             raise
 
-    async def _admit_awaited(self) -> Receipt:
+    async def _admit_async(self) -> Receipt:
         hold = await self._hold()
         if not hold.admitted:
             raise Refused(hold.reason, hold)
@@ -109,7 +109,7 @@ class Guard:
         return _permitted(receipt, hold.key)
 
     @property
-    def _awaits(self) -> bool:
+    def _is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.ledger.reserve)
 
     def _hold(self) -> Any:
@@ -142,7 +142,7 @@ class Guard:
             wrong.__context__ = None
 
     async def __aenter__(self) -> Receipt:
-        return await self.admit_later()
+        return await self.admit_async()
 
     async def __aexit__(
         self,
@@ -160,7 +160,7 @@ class Guard:
 
             @functools.wraps(function)
             async def paid_stream(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
-                await self._for(guard_key, args, kwargs).admit_later()
+                await self._for(guard_key, args, kwargs).admit_async()
                 async with aclosing(_stream(function(*args, **kwargs))) as stream:
                     said = None
                     with suppress(StopAsyncIteration):
@@ -172,7 +172,7 @@ class Guard:
 
             @functools.wraps(function)
             async def paid_later(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
-                await self._for(guard_key, args, kwargs).admit_later()
+                await self._for(guard_key, args, kwargs).admit_async()
                 return await _awaited(function(*args, **kwargs))
 
             return paid_later

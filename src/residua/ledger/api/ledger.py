@@ -24,11 +24,11 @@ from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, p
 from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
 from residua.ledger.operations.budgets import Create, Refresh, Retire, is_quick, new_filter
-from residua.ledger.operations.committer import Gate
-from residua.ledger.operations.early_rulings import Compute, here
-from residua.ledger.operations.requests import Done, Request, binding, standings_now
-from residua.ledger.operations.spending import judged
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.committer import Committer
+from residua.ledger.operations.early_decisions import Compute, here
+from residua.ledger.operations.requests import Done, Request, binding, snapshots_now
+from residua.ledger.operations.spending import decide_all
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.anchor_check import why_closed
 from residua.ledger.recovery.export import Stored, export, export_from, history
 from residua.ledger.recovery.recover import Recovered, recover
@@ -43,29 +43,29 @@ _B, _H = schema.budgets, schema.holds
 class Ledger:
     """An open ledger, acting for one principal. Safe to share between threads."""
 
-    def __init__(self, gate: Gate, principal: str = "local"):
-        self._gate = gate
+    def __init__(self, committer: Committer, principal: str = "local"):
+        self._committer = committer
         self._compute: Compute = here
         self.principal = arguments.label("principal", principal)
 
     @property
     def id(self) -> str:
         """The ledger's id, made once."""
-        return self._gate.ledger
+        return self._committer.ledger
 
     @property
     def read_only(self) -> str | None:
         """Why nothing can be written, if so."""
-        return None if self._gate.closed is None else str(self._gate.closed)
+        return None if self._committer.closed is None else str(self._committer.closed)
 
     def why_closed(self) -> str | None:
         """Why opening it for writing would give a read-only ledger, or None; looked up now."""
-        return why_closed(self._gate)
+        return why_closed(self._committer)
 
     @property
     def store(self) -> Store:
         """The database behind it."""
-        return self._gate.store
+        return self._committer.store
 
     def as_principal(self, name: str) -> Ledger:
         """The same ledger, acting for another principal. Keys belong to a principal."""
@@ -127,30 +127,30 @@ class Ledger:
             window=arguments.window(window),
             shares_data=checks.flag("shares_data", shares_data),
         )
-        self._gate.submit(request)
+        self._committer.submit(request)
         return self.budget(name)
 
     def budget(self, name: str) -> Budget:
         """The present state of a budget."""
-        return view(self._gate.look([arguments.label("name", name)], partitions=True), name)
+        return view(self._committer.look([arguments.label("name", name)], partitions=True), name)
 
     def budgets(self) -> tuple[Budget, ...]:
         """The present state of all budgets, in the order of their creation."""
         with self.store.reading() as connection:
             names = list(connection.execute(select(_B.c.name).order_by(_B.c.id)).scalars())
-        page = self._gate.look(names, partitions=True)
-        return tuple(view(page, name) for name in names)
+        work = self._committer.look(names, partitions=True)
+        return tuple(view(work, name) for name in names)
 
     def retire(self, name: str, reason: str) -> None:
         """Close a budget for good and release its open holds."""
         names = (arguments.label("name", name),)
         why = arguments.reason(reason)
-        self._gate.submit(Retire(principal=self.principal, names=names, reason=why))
+        self._committer.submit(Retire(principal=self.principal, names=names, reason=why))
 
     def refresh(self, name: str) -> Budget:
         """Begin a new window if the old one is over. It happens by itself, too, when asked."""
         names = (arguments.label("name", name),)
-        self._gate.submit(Refresh(principal=self.principal, names=names))
+        self._committer.submit(Refresh(principal=self.principal, names=names))
         return self.budget(name)
 
     # -- spending -----------------------------------------------------------------------
@@ -159,13 +159,13 @@ class Ledger:
         """Whether a spend would be admitted now. Nothing is written."""
         request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
 
-        def rule(page: Page) -> Answer:
-            entries, rulings = judged(page, request, rules.spend)
-            refused_by, reason = binding(rulings, entries, checked=True)
-            left = standings_now(page, request.asked, request.names, request.one, entries)
+        def rule(work: UnitOfWork) -> Answer:
+            entries, decisions = decide_all(work, request, rules.spend)
+            refused_by, reason = binding(decisions, entries, checked=True)
+            left = snapshots_now(work, request.query, request.names, request.one, entries)
             return answer_of(left, refused_by is None, reason, refused_by)
 
-        return self._gate.look_and_rule(request.names, rule, self._compute)
+        return self._committer.look_and_rule(request.names, rule, self._compute)
 
     def spend(
         self,
@@ -191,8 +191,8 @@ class Ledger:
             KeyReused: the key came before with another request.
             OutcomeUnknown: the connection died; the same key tells the outcome.
         """
-        asked = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
-        return self._submit(asked).receipt
+        request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
+        return self._submit(request).receipt
 
     def reserve(
         self,
@@ -207,20 +207,20 @@ class Ledger:
 
         Arguments and errors are as for `spend`.
         """
-        asked = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
-        return self._submit(asked).reservation(self)
+        request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
+        return self._submit(request).reservation(self)
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
         return self._submit(commands.commit(self.principal, hold, key)).receipt
 
     def _submit(self, request: Request) -> Done:
-        done: Done = self._gate.submit(request, self._compute)
+        done: Done = self._committer.submit(request, self._compute)
         return done
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
-        self._gate.submit(commands.cancel(self.principal, hold, reason))
+        self._committer.submit(commands.cancel(self.principal, hold, reason))
 
     def guard(
         self,
@@ -242,10 +242,12 @@ class Ledger:
     def holds(self) -> tuple[Hold, ...]:
         """The open reservations, oldest first, with their ages by the database's time."""
         with self.store.reading() as connection:
-            page = Page(connection, self.store, self._gate.ledger, self._gate.incarnation)
-            page.open(())
+            work = UnitOfWork(
+                connection, self.store, self._committer.ledger, self._committer.incarnation
+            )
+            work.open(())
             query = select(_H).where(_H.c.status == "open").order_by(_H.c.made, _H.c.id)
-            rows, now = connection.execute(query).all(), page.now
+            rows, now = connection.execute(query).all(), work.now
         return tuple(
             Hold(
                 row.id, tuple(row.members.split("\n")), row.mechanism, row.principal,
@@ -268,24 +270,24 @@ class Ledger:
         """
         first = -1 if after is None else checks.count("after", after)
         most = None if limit is None else checks.count("limit", limit)
-        entry = self._gate.look([arguments.label("name", name)]).entry(name)
+        entry = self._committer.look([arguments.label("name", name)]).entry(name)
         stored = Stored(entry.id, name, entry.head_seq)
         return history(self.store.reading, stored, first, most)
 
     def status(self) -> Status:
         """Budgets, open holds with their ages, what is promised of each data set, the store."""
-        gate, facts = self._gate, self.store.facts()
-        kept = {} if gate.anchor is None else gate.anchor.facts()
+        committer, facts = self._committer, self.store.facts()
+        kept = {} if committer.anchor is None else committer.anchor.facts()
         if "standbys" in kept:
             facts[ANCHOR_STANDBYS] = kept["standbys"]
         budgets = self.budgets()
         quick = all(one.leaves_closed_form for one in budgets)
         detached = () if quick else tuple(one.detached() for one in budgets)
         return Status(
-            ledger=gate.ledger,
-            incarnation=gate.incarnation,
+            ledger=committer.ledger,
+            incarnation=committer.incarnation,
             store=facts,
-            anchor=str(gate.anchor),
+            anchor=str(committer.anchor),
             read_only=self.read_only,
             budgets=budgets,
             holds=self.holds(),
@@ -324,7 +326,7 @@ class Ledger:
 
         limits = {"limit": limit, "total_limit": total_limit, "memory_limit": memory_limit}
         compute, options = self._compute, {"jobs": jobs, "progress": progress, **limits}
-        return verify(self._gate, compute, expect_head, since, **options)
+        return verify(self._committer, compute, expect_head, since, **options)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
@@ -345,17 +347,17 @@ class Ledger:
             ReadOnlyLedger: budgets may still lack spends; nothing was changed.
         """
         flag = checks.flag("retire", retire)
-        return recover(self._gate, self.principal, export, flag, heads)
+        return recover(self._committer, self.principal, export, flag, heads)
 
     # -- closing ------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close files and connections. It cannot spend afterwards; reading opens them again."""
-        self._gate.was_closed = True
-        self._gate.closed = StoreUnavailable(f"{self.store.place} is closed: open it again")
+        self._committer.was_closed = True
+        self._committer.closed = StoreUnavailable(f"{self.store.place} is closed: open it again")
         self.store.close()
-        if self._gate.anchor is not None:
-            self._gate.anchor.close()
+        if self._committer.anchor is not None:
+            self._committer.anchor.close()
 
     def __enter__(self) -> Ledger:
         return self

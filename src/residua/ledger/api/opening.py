@@ -18,12 +18,21 @@ from residua.errors import (
     StoreUnavailable,
 )
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.operations.committer import Gate
+from residua.ledger.operations.committer import Committer
 from residua.ledger.recovery.anchor_check import hold_against_anchor
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, FileAnchor, StateAnchor
 from residua.ledger.storage.schema import HOME, check_facts, facts_in
-from residua.ledger.storage.store import TRIES, Again, Lost, Place, Store, Unsure, open_store, place
+from residua.ledger.storage.store import (
+    TRIES,
+    Again,
+    CommitUnknown,
+    Lost,
+    Place,
+    Store,
+    open_store,
+    place,
+)
 
 _SQLITE = b"SQLite format 3\0"
 """How a file of SQLite begins."""
@@ -60,22 +69,22 @@ def open_ledger(
     checks.flag("read_only", read_only)
     checks.flag("create", create)
     store = _store(where, accept_async_standby, read_only, create)
-    gate = None
+    committer = None
     try:
         facts = ledger_facts(store, create, read_only)
-        gate = Gate(store, None, facts["ledger"], facts["incarnation"])
-        gate.anchor = _anchor(where, anchor, gate.ledger, accept_async_standby, read_only)
-        gate.read_only = read_only
+        committer = Committer(store, None, facts["ledger"], facts["incarnation"])
+        committer.anchor = _anchor(where, anchor, committer.ledger, accept_async_standby, read_only)
+        committer.read_only = read_only
         if read_only:
-            gate.closed = ReadOnlyLedger(f"{where} was opened read-only")
+            committer.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
-            gate.closed = hold_against_anchor(gate)
-        return Ledger(gate, principal)
+            committer.closed = hold_against_anchor(committer)
+        return Ledger(committer, principal)
     except BaseException as error:
         store.close()
-        if gate is not None and gate.anchor is not None:
-            gate.anchor.close()
-        if isinstance(error, Again | Unsure):
+        if committer is not None and committer.anchor is not None:
+            committer.anchor.close()
+        if isinstance(error, Again | CommitUnknown):
             # What opening writes, it writes once more the next time.
             raise StoreUnavailable(
                 f"{where} became unavailable while it was opened: {error}"
@@ -107,7 +116,7 @@ def ledger_facts(store: Store, create: bool, read_only: bool = False) -> dict[st
     for _ in range(TRIES):
         try:
             return _found_or_made(store, create, read_only)
-        except (Lost, Unsure) as error:
+        except (Lost, CommitUnknown) as error:
             raise StoreUnavailable(
                 f"{store.place} became unavailable while its tables were created ({error}):"
                 " open it again"

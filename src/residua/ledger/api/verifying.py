@@ -6,22 +6,24 @@ from importlib import import_module
 from typing import Any
 
 from residua.errors import StoreUnavailable
-from residua.ledger.operations.committer import Gate
-from residua.ledger.operations.early_rulings import Compute, here
+from residua.ledger.operations.committer import Committer
+from residua.ledger.operations.early_decisions import Compute, here
 from residua.ledger.recovery.export import chain, snapshot, table_in
 from residua.ledger.storage.store import Store, address_of, opened_to_read
 
 
-def verify(gate: Gate, compute: Compute, expect_head: Any, since: Any, **options: Any) -> Any:
+def verify(
+    committer: Committer, compute: Compute, expect_head: Any, since: Any, **options: Any
+) -> Any:
     """The verifier's report on all chains; the other options are the verifier's own.
 
     The heads in the anchor are expected in any case, as is what the caller expects.
     """
     # Before the records are looked at: what others acknowledge meanwhile is not expected yet.
-    expected = {"anchored": _anchored(gate), "expect_head": expect_head, "since": since}
+    expected = {"anchored": _anchored(committer), "expect_head": expect_head, "since": since}
     if compute is here:
-        return _verify(gate.store, **expected, **options)
-    return compute(_verify_at, address_of(gate.store), {**expected, **options})
+        return _verify(committer.store, **expected, **options)
+    return compute(_verify_at, address_of(committer.store), {**expected, **options})
 
 
 def _verify(store: Store, **options: Any) -> Any:
@@ -42,13 +44,13 @@ def _verify_at(address: str, options: dict[str, Any]) -> Any:
         return _verify(store, **options)
 
 
-def _anchored(gate: Gate) -> Any:
+def _anchored(committer: Committer) -> Any:
     """The heads that the anchor knows; None where there is none."""
     try:
-        said = None if gate.anchor is None else gate.anchor.read()
+        said = None if committer.anchor is None else committer.anchor.read()
     except OSError as error:
         raise StoreUnavailable(
-            f"the anchor {gate.anchor} cannot be read ({error.strerror}), so truncation would"
+            f"the anchor {committer.anchor} cannot be read ({error.strerror}), so truncation would"
             " not be noticed: verify as a user who may read it, or give a copy as anchor"
         ) from error
     return None if said is None else dict(said.marks)

@@ -24,7 +24,7 @@ from residua.pld.pld import Pld
 
 if TYPE_CHECKING:
     # Clients show budgets without a database.
-    from residua.ledger.operations.unit_of_work import Page
+    from residua.ledger.operations.unit_of_work import UnitOfWork
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Budget:
     retired: bool
     state: State
     holds: tuple[str, ...]
-    _line: tuple[rules.Standing, ...] = field(default=(), repr=False, compare=False)
+    _line: tuple[rules.BudgetSnapshot, ...] = field(default=(), repr=False, compare=False)
     """Snapshots of it and of the ancestors that it charges; only `view` sets this and the rest."""
     _closed: bool = field(default=False, repr=False, compare=False)
     _root: tuple[str, Pld, int] | None = field(default=None, repr=False, compare=False)
@@ -190,12 +190,12 @@ def _whole(given: Parts, relation: str) -> Pld:
     return supremum(list(dict.fromkeys([*pairs, *parts])))
 
 
-def view(page: Page, name: str) -> Budget:
+def view(work: UnitOfWork, name: str) -> Budget:
     """The state of a budget in a unit of work."""
-    entry = page.entry(name)
-    line = page.line(name)
-    root = page.cap(name)
-    closed = page.closed_by(name) is not None
+    entry = work.entry(name)
+    line = work.line(name)
+    root = work.cap(name)
+    closed = work.closed_by(name) is not None
     return Budget(
         name=entry.name,
         filter=entry.filter,
@@ -211,25 +211,25 @@ def view(page: Page, name: str) -> Budget:
         retired=entry.retired,
         state=entry.state,
         holds=entry.holds,
-        _line=tuple(page.standing(each) for each in line),
+        _line=tuple(work.snapshot(each) for each in line),
         _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),
-        _parts=_partitions(page, name, entry.children, entry.relation, closed),
-        _last=page.last_query(name, entry.head_seq),
+        _parts=_partitions(work, name, entry.children, entry.relation, closed),
+        _last=work.last_query(name, entry.head_seq),
     )
 
 
-def _partitions(page: Page, name: str, children: str, relation: str, closed: bool) -> Parts:
+def _partitions(work: UnitOfWork, name: str, children: str, relation: str, closed: bool) -> Parts:
     """The promise of each partition so far; for one that is divided, those of its partitions."""
     if children != "partitions":
         return ()
     counts: dict[Pld | Parts, int] = {}
-    for row in page.partitions(name):
+    for row in work.partitions(name):
         ended = closed or bool(row.retired)
-        made: Pld | Parts = _partitions(page, row.name, row.children, relation, ended)
+        made: Pld | Parts = _partitions(work, row.name, row.children, relation, ended)
         if not made:
             # A window that is over counts as begun, as it does where the partition is shown.
-            over = clock.is_over(row.window_ends, page.now)
+            over = clock.is_over(row.window_ends, work.now)
             windows = row.generation + (2 if over and not ended else 1)
             made = windows * filter_of(row.filter).guarantee
         counts[made] = counts.get(made, 0) + 1

@@ -26,23 +26,23 @@ from residua.filters.counting import Count, count_copies, count_copies_before
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query
 from residua.filters.state import State
-from residua.ledger.domain.rules import Standing, admits, holds_after, provable, state_held
+from residua.ledger.domain.rules import BudgetSnapshot, admits, holds_after, provable, state_held
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.pld import Pld
 
 
-def available(standings: Sequence[Standing], guarantee: Pld, last: Query | None) -> Balance:
+def available(snapshots: Sequence[BudgetSnapshot], guarantee: Pld, last: Query | None) -> Balance:
     """The balance of the first budget, as far as its holds and the other budgets allow.
 
     Args:
-        standings: the budget and the ancestors that it charges.
+        snapshots: the budget and the ancestors that it charges.
         guarantee: what is promised of it.
         last: the query that it admitted last.
     """
-    own, *others = standings
+    own, *others = snapshots
     alike = [other for other in others if _same_units(own, other)]
     foreign = len(alike) < len(others)
-    largest = _largest(standings)
+    largest = _largest(snapshots)
     details = _limited(own, alike)
     share = smallest_share(details) if alike else share_of(own.filter, _held(own), own.relation)
     assert share is not None
@@ -50,16 +50,16 @@ def available(standings: Sequence[Standing], guarantee: Pld, last: Query | None)
         alone = _largest([own, *alike])
         if largest < alone:
             share, details = ratio(ratio(largest, alone) * share, 1.0), ()
-    copies = None if last is None else _copies(standings, last)
+    copies = None if last is None else _copies(snapshots, last)
     return make_balance(share, guarantee, largest, copies, details)
 
 
-def _held(standing: Standing) -> State:
+def _held(snapshot: BudgetSnapshot) -> State:
     """The state after the open holds."""
-    return state_held(standing) or standing.state
+    return state_held(snapshot) or snapshot.state
 
 
-def _same_units(own: Standing, other: Standing) -> bool:
+def _same_units(own: BudgetSnapshot, other: BudgetSnapshot) -> bool:
     """Whether what is left of an ancestor is what is left for the units of a budget."""
     if not isinstance(own.filter, Additive) or not isinstance(other.filter, Additive):
         return False
@@ -72,7 +72,7 @@ def _same_units(own: Standing, other: Standing) -> bool:
     return "rho" not in units or same_kind
 
 
-def _limited(own: Standing, alike: Sequence[Standing]) -> tuple[Detail, ...]:
+def _limited(own: BudgetSnapshot, alike: Sequence[BudgetSnapshot]) -> tuple[Detail, ...]:
     """What is left of a budget by unit, or less where an ancestor has less of a unit."""
     details = own.filter.details_in(_held(own))
     for other in alike:
@@ -86,18 +86,18 @@ def _at_most(detail: Detail, left: float) -> Detail:
     return replace(detail, left=least, share=ratio(least, detail.capacity))
 
 
-def _largest(standings: Sequence[Standing]) -> float:
+def _largest(snapshots: Sequence[BudgetSnapshot]) -> float:
     """The largest `eps` with an `eps`-DP query that could be spent on all of these."""
-    most = min(standing.filter.most_eps for standing in standings)
+    most = min(snapshot.filter.most_eps for snapshot in snapshots)
 
     def fits(eps: float) -> bool:
         try:
-            return all(admits(standing, PureDp(eps)) for standing in standings)
+            return all(admits(snapshot, PureDp(eps)) for snapshot in snapshots)
         except UnsupportedError:
             return False
 
     def proven(eps: float) -> bool:
-        return provable(standings, PureDp(eps))
+        return provable(snapshots, PureDp(eps))
 
     found = largest_eps(fits, most)
     if not found or proven(found):
@@ -105,18 +105,18 @@ def _largest(standings: Sequence[Standing]) -> float:
     return largest_eps(lambda eps: proven(eps) and fits(eps), most)
 
 
-def _copies(standings: Sequence[Standing], query: Query) -> Count:
+def _copies(snapshots: Sequence[BudgetSnapshot], query: Query) -> Count:
     """How many copies of a query could be spent on all of these, one after another."""
-    counts = [_copies_of(standing, query) for standing in standings]
+    counts = [_copies_of(snapshot, query) for snapshot in snapshots]
     return min(counts, key=lambda count: (count.copies, count.ended))
 
 
-def _copies_of(standing: Standing, query: Query) -> Count:
-    filter, state, holds, relation, *_ = standing
+def _copies_of(snapshot: BudgetSnapshot, query: Query) -> Count:
+    filter, state, holds, relation, *_ = snapshot
     if not holds:
         return count_copies(filter, state, query, relation)
 
     def follows(after: State) -> bool:
-        return holds_after(standing, after) is not None
+        return holds_after(snapshot, after) is not None
 
     return count_copies_before(filter, state, query, follows, relation)

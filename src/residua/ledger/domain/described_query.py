@@ -38,7 +38,7 @@ _Remembered = Pld | Mechanism | str
 
 
 @dataclass(frozen=True)
-class Asked:
+class DescribedQuery:
     """A query with its description."""
 
     query: Query
@@ -113,9 +113,9 @@ class Asked:
         return describe(self.query) if isinstance(self.query, Mechanism) else repr(self.query)
 
 
-def asked(given: Any) -> Asked:
+def describe_query(given: Any) -> DescribedQuery:
     """The query that a mechanism, a symmetric PLD, a commit, or JSON describes."""
-    if isinstance(given, Asked):
+    if isinstance(given, DescribedQuery):
         return given
     if isinstance(given, _Remembered):
         return _remembered(given)
@@ -123,28 +123,28 @@ def asked(given: Any) -> Asked:
 
 
 @sized_cache(maxsize=4096, size=lambda found: len(found.text))
-def _remembered(given: Pld | Mechanism | str) -> Asked:
+def _remembered(given: Pld | Mechanism | str) -> DescribedQuery:
     return _asked(given)
 
 
-def _asked(given: Any) -> Asked:
+def _asked(given: Any) -> DescribedQuery:
     if isinstance(given, Pld):
         given = _described(given)
     if isinstance(given, Mechanism):
         # What is recorded must be readable again.
         check_size("query", given.to_dict())
-        return Asked(given, given.to_json())
+        return DescribedQuery(given, given.to_json())
     if isinstance(given, Commit):
         if isinstance(given.to, Pld):
             given = Commit(_described(given.to))
-        return Asked(given, canonical(_commit_to_dict(given)))
+        return DescribedQuery(given, canonical(_commit_to_dict(given)))
     parsed = parsed_json("query", given)
     if not isinstance(parsed, Mapping):
         raise ArgumentTypeError(
             f"query must be a mechanism, a PLD or a JSON object, got {checks.shown(given)}"
         )
     made = _from_dict(parsed)
-    return asked(made)
+    return describe_query(made)
 
 
 def _described(loss: Pld) -> Mechanism:
@@ -156,9 +156,9 @@ def _described(loss: Pld) -> Mechanism:
     return as_mechanism(loss)
 
 
-def from_text(text: str) -> Asked:
+def from_text(text: str) -> DescribedQuery:
     """The query of a recorded description."""
-    return asked(text)
+    return describe_query(text)
 
 
 def _from_dict(given: Mapping[str, Any]) -> Query:
@@ -179,9 +179,9 @@ def _commit_to_dict(commit: Commit) -> dict[str, Any]:
 
 
 def _leaves(query: Query) -> list[Mechanism]:
-    asked = query.to if isinstance(query, Commit) else query
+    plain = query.to if isinstance(query, Commit) else query
     found: list[Mechanism] = []
-    waiting = [asked] if isinstance(asked, Mechanism) else []
+    waiting = [plain] if isinstance(plain, Mechanism) else []
     while waiting:
         part = waiting.pop()
         inner = part.parts

@@ -14,7 +14,7 @@ from residua.filters.base import Filter
 from residua.filters.query import Query, describe, plain_pld
 from residua.ledger.domain import rules
 from residua.ledger.domain.balances import available
-from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.described_query import DescribedQuery
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
@@ -34,16 +34,16 @@ class Cap(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Standings:
+class BudgetSnapshots:
     """Where the budgets of a request stood after it, by name; what was asked; whom it named."""
 
-    asked: Asked
+    query: DescribedQuery
     named: tuple[str, ...]
     one: bool
     """Whether a single name was given, rather than a list."""
     lines: Mapping[str, tuple[str, ...]]
     """For each named budget, itself and the ancestors that it charges."""
-    all: Mapping[str, rules.Standing]
+    all: Mapping[str, rules.BudgetSnapshot]
     closed: frozenset[str] = frozenset()
     rule: rules.Fits = rules.spends
     """By which it was asked: to spend, or to hold."""
@@ -93,16 +93,16 @@ class Standings:
     @cached_property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that all would admit now."""
-        return rules.largest(tuple(self.all.values()), self.asked, self.rule)
+        return rules.largest(tuple(self.all.values()), self.query, self.rule)
 
     @property
     def largest_soon(self) -> Mechanism | None:
         """The same, if that takes no longer than a refusal may take to word."""
-        return rules.largest(tuple(self.all.values()), self.asked, self.rule, rules.SEARCH_LIMIT)
+        return rules.largest(tuple(self.all.values()), self.query, self.rule, rules.SEARCH_LIMIT)
 
 
 class Remainder(Protocol):
-    """What is left after a request; `Standings` of a ledger, or what a service said."""
+    """What is left after a request; `BudgetSnapshots` of a ledger, or what a service said."""
 
     @property
     def remaining(self) -> Any: ...
@@ -126,7 +126,7 @@ class Outcome:
 
     admitted: bool
     reason: str
-    _standings: Remainder = field(repr=False, compare=False, kw_only=True)
+    _snapshots: Remainder = field(repr=False, compare=False, kw_only=True)
 
     def __bool__(self) -> bool:
         return self.admitted
@@ -134,7 +134,7 @@ class Outcome:
     @property
     def remaining(self) -> Any:
         """What is left, rounded down: now for a check, else after the request."""
-        return self._standings.remaining
+        return self._snapshots.remaining
 
     @property
     def balance(self) -> Any:
@@ -142,12 +142,12 @@ class Outcome:
 
         None in an answer of a service, which works it out where a budget is shown.
         """
-        return self._standings.balance
+        return self._snapshots.balance
 
     @property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that would be admitted then."""
-        return self._standings.largest
+        return self._snapshots.largest
 
 
 @dataclass(frozen=True)
@@ -220,24 +220,24 @@ class Hold:
 R = TypeVar("R", bound=Outcome)
 
 
-def answer_of(standings: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
+def answer_of(snapshots: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
     """The answer of a check, with what is left of the budgets."""
-    return Answer(admitted, reason, binding, _standings=standings)
+    return Answer(admitted, reason, binding, _snapshots=snapshots)
 
 
-def receipt_of(standings: Remainder, **fields: Any) -> Receipt:
+def receipt_of(snapshots: Remainder, **fields: Any) -> Receipt:
     """A receipt with its public fields, and where the budgets stood after it."""
-    return Receipt(**fields, _standings=standings)
+    return Receipt(**fields, _snapshots=snapshots)
 
 
-def reservation_of(standings: Remainder, ledger: Ledger | None, **fields: Any) -> Reservation:
+def reservation_of(snapshots: Remainder, ledger: Ledger | None, **fields: Any) -> Reservation:
     """A reservation with its public fields, which `ledger` commits or cancels."""
-    return Reservation(**fields, _standings=standings, _ledger=ledger)
+    return Reservation(**fields, _snapshots=snapshots, _ledger=ledger)
 
 
-def standings_of(receipt: Outcome) -> Remainder:
+def snapshots_of(receipt: Outcome) -> Remainder:
     """Where the budgets of a request stood after it."""
-    return receipt._standings
+    return receipt._snapshots
 
 
 def with_remainder(receipt: R, remainder: Remainder) -> R:

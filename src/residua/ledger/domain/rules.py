@@ -38,7 +38,7 @@ from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import describe
 from residua.filters.state import Left, State
-from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.described_query import DescribedQuery
 from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in, without_hold
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
@@ -55,18 +55,18 @@ _CANDIDATE_PART = 60_000
 looked up again, beside what its decision counts."""
 
 
-class Standing(NamedTuple):
+class BudgetSnapshot(NamedTuple):
     """A snapshot of a budget: its filter, committed state, open holds in order, and neighbours."""
 
     filter: Filter
     state: State
-    holds: tuple[Asked, ...]
+    holds: tuple[DescribedQuery, ...]
     relation: str
     unit: str
     held: Held = ()
     """As far as it is known."""
 
-    def without(self, place: int) -> Standing:
+    def without(self, place: int) -> BudgetSnapshot:
         """The same with one hold fewer."""
         left = self.holds[:place] + self.holds[place + 1 :]
         return self._replace(holds=left, held=without_hold(self.held, place))
@@ -83,10 +83,10 @@ class Standing(NamedTuple):
         return cast(tuple[SetAside, ...], self.held) if known else ()
 
 
-Fits = Callable[[Standing, Asked], bool]
+Fits = Callable[[BudgetSnapshot, DescribedQuery], bool]
 
 
-class Ruling(NamedTuple):
+class BudgetDecision(NamedTuple):
     """A rule's decision on one budget: the committed state after it, and why."""
 
     admitted: bool
@@ -98,34 +98,38 @@ class Ruling(NamedTuple):
     """How many of these, from the first on, were known before: the holds that nothing changed."""
 
 
-Rule = Callable[[Standing, Asked, Sequence[Standing]], Ruling]
+Rule = Callable[[BudgetSnapshot, DescribedQuery, Sequence[BudgetSnapshot]], BudgetDecision]
 """`spend` or `hold`."""
 
 
-def judge(standings: Mapping[str, Standing], rule: Rule, asked: Asked) -> dict[str, Ruling]:
+def judge(
+    snapshots: Mapping[str, BudgetSnapshot], rule: Rule, query: DescribedQuery
+) -> dict[str, BudgetDecision]:
     """A rule's decision on each budget that a request charges, up to the first that refuses.
 
     Raises where a step with the query could not be proven afterwards.
     """
-    for name, standing in standings.items():
-        why = asked.unprovable(_in_force_text(standing, asked), standing.relation)
+    for name, snapshot in snapshots.items():
+        why = query.unprovable(_in_force_text(snapshot, query), snapshot.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must be one that can be verified on the budget {name!r}: {why};"
                 " nothing was spent"
             )
-    every = tuple(standings.values())
-    rulings: dict[str, Ruling] = {}
-    for name, standing in standings.items():
-        rulings[name] = rule(standing, asked, every)
-        if not rulings[name].admitted:
+    every = tuple(snapshots.values())
+    decisions: dict[str, BudgetDecision] = {}
+    for name, snapshot in snapshots.items():
+        decisions[name] = rule(snapshot, query, every)
+        if not decisions[name].admitted:
             break
-    return rulings
+    return decisions
 
 
-def judge_commit(standings: Mapping[str, Standing], places: Mapping[str, int]) -> dict[str, Ruling]:
+def judge_commit(
+    snapshots: Mapping[str, BudgetSnapshot], places: Mapping[str, int]
+) -> dict[str, BudgetDecision]:
     """Whether each budget releases the hold at its place."""
-    return {name: commit(standing, places[name]) for name, standing in standings.items()}
+    return {name: commit(snapshot, places[name]) for name, snapshot in snapshots.items()}
 
 
 @remembered(maxsize=1024)
@@ -134,11 +138,13 @@ def decided(filter: Filter, state: State, query: Any, relation: str) -> Decision
     return filter.decide(state, query, relation=relation)
 
 
-def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[State, ...] | None:
+def fold(
+    snapshot: BudgetSnapshot, state: State, queries: Sequence[DescribedQuery]
+) -> tuple[State, ...] | None:
     """The states after each of these, one after another; None where one does not fit."""
     states = []
     for each in queries:
-        decision = decided(standing.filter, state, each.query, standing.relation)
+        decision = decided(snapshot.filter, state, each.query, snapshot.relation)
         if not decision.admitted:
             return None
         state = decision.state
@@ -146,25 +152,25 @@ def fold(standing: Standing, state: State, queries: Sequence[Asked]) -> tuple[St
     return tuple(states)
 
 
-def _set_aside(standing: Standing, state: State) -> tuple[tuple[SetAside, ...], int] | None:
+def _set_aside(snapshot: BudgetSnapshot, state: State) -> tuple[tuple[SetAside, ...], int] | None:
     """What the holds set aside, in a part that has room for them all, and how much was known.
 
     In the part where they did before, while that has room; else in the first one that has.
     """
-    known = standing.set_aside
-    parts = standing.filter.additive_parts(state) if standing.holds else ()
+    known = snapshot.set_aside
+    parts = snapshot.filter.additive_parts(state) if snapshot.holds else ()
     if known:
         parts = tuple(sorted(parts, key=lambda part: part.place != known[0].place))
     for part in parts:
         kept = known if known and known[0].place == part.place else ()
-        found = set_aside_in(part, standing.holds, standing.relation, kept)
+        found = set_aside_in(part, snapshot.holds, snapshot.relation, kept)
         if found is not None:
             return found, len(kept)
     return None
 
 
-def _with_hold(standing: Standing, query: Asked) -> Standing:
-    return standing._replace(holds=(*standing.holds, query))
+def _with_hold(snapshot: BudgetSnapshot, query: DescribedQuery) -> BudgetSnapshot:
+    return snapshot._replace(holds=(*snapshot.holds, query))
 
 
 def adds_up(filter: Filter) -> bool:
@@ -172,82 +178,86 @@ def adds_up(filter: Filter) -> bool:
     return isinstance(filter, Additive) and filter.fixed_costs
 
 
-def holds_after(standing: Standing, state: State) -> tuple[Held, int] | None:
+def holds_after(snapshot: BudgetSnapshot, state: State) -> tuple[Held, int] | None:
     """What all holds need once the committed state is this, and how much of it was known.
 
     None where they do not fit.
     """
-    if not standing.holds:
+    if not snapshot.holds:
         return (), 0
-    found = _set_aside(standing, state)
-    if found is not None or adds_up(standing.filter):
+    found = _set_aside(snapshot, state)
+    if found is not None or adds_up(snapshot.filter):
         return found
-    states = fold(standing, state, standing.holds)
+    states = fold(snapshot, state, snapshot.holds)
     return None if states is None else (states, 0)
 
 
-def states_held(standing: Standing) -> tuple[State, ...] | None:
+def states_held(snapshot: BudgetSnapshot) -> tuple[State, ...] | None:
     """The states after each open hold, those that are known extended; None if one does not fit."""
-    known = standing.states
-    last = known[-1] if known else standing.state
-    rest = fold(standing, last, standing.holds[len(known) :])
+    known = snapshot.states
+    last = known[-1] if known else snapshot.state
+    rest = fold(snapshot, last, snapshot.holds[len(known) :])
     return None if rest is None else (*known, *rest)
 
 
-def state_held(standing: Standing) -> State | None:
+def state_held(snapshot: BudgetSnapshot) -> State | None:
     """The state after all open holds; None where one does not fit."""
-    state = standing.state
-    if standing.holds and adds_up(standing.filter) and isinstance(state, Left):
-        found = _set_aside(standing, state)
+    state = snapshot.state
+    if snapshot.holds and adds_up(snapshot.filter) and isinstance(state, Left):
+        found = _set_aside(snapshot, state)
         if found is None:
             return None
         taken = zip(*[each.takes for each in found[0]], strict=True)
         left = (a - sum(costs) for a, costs in zip(state.left, taken, strict=True))
         return Left(state.of, tuple(map(amounts.shorten, left)))
-    held = states_held(standing)
-    return None if held is None else (standing.state, *held)[-1]
+    held = states_held(snapshot)
+    return None if held is None else (snapshot.state, *held)[-1]
 
 
-def spend(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
+def spend(
+    snapshot: BudgetSnapshot, query: DescribedQuery, among: Sequence[BudgetSnapshot] = ()
+) -> BudgetDecision:
     """Whether a query may be released now, before all holds.
 
     `among` has the snapshots of all budgets that the request charges, this one too: what a
     refusal says would fit, fits them all.
     """
-    decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    held = holds_after(standing, decision.state) if decision.admitted else None
+    decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
+    held = holds_after(snapshot, decision.state) if decision.admitted else None
     if held is None:
-        why = _refusal(standing, query, decision, tuple(among) or (standing,), spends)
-        return Ruling(False, standing.state, why)
-    return Ruling(True, decision.state, admitted(query, decision), *held)
+        why = _refusal(snapshot, query, decision, tuple(among) or (snapshot,), spends)
+        return BudgetDecision(False, snapshot.state, why)
+    return BudgetDecision(True, decision.state, admitted(query, decision), *held)
 
 
-def hold(standing: Standing, query: Asked, among: Sequence[Standing] = ()) -> Ruling:
+def hold(
+    snapshot: BudgetSnapshot, query: DescribedQuery, among: Sequence[BudgetSnapshot] = ()
+) -> BudgetDecision:
     """Whether a query may be held, after all other holds. The state stays."""
-    if len(standing.holds) >= MOST_HOLDS:
-        return Ruling(
+    if len(snapshot.holds) >= MOST_HOLDS:
+        return BudgetDecision(
             False,
-            standing.state,
-            f"refused: the budget has {len(standing.holds)} open holds, and may have {MOST_HOLDS}"
+            snapshot.state,
+            f"refused: the budget has {len(snapshot.holds)} open holds, and may have {MOST_HOLDS}"
             " at most; commit or cancel one, or wait until one expires",
         )
-    held: tuple[Held, int] | None = _set_aside(_with_hold(standing, query), standing.state)
-    if held is not None or adds_up(standing.filter):
-        decision = decided(standing.filter, standing.state, query.query, standing.relation)
+    held: tuple[Held, int] | None = _set_aside(_with_hold(snapshot, query), snapshot.state)
+    if held is not None or adds_up(snapshot.filter):
+        decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
     else:
-        states = states_held(standing)
+        states = states_held(snapshot)
         if states is None:  # holds that fit once fit still: nothing comes before them unasked
-            return Ruling(False, standing.state, "refused: the open holds no longer fit")
-        last = (standing.state, *states)[-1]
-        decision = decided(standing.filter, last, query.query, standing.relation)
-        held = (*states, decision.state), len(standing.states)
+            return BudgetDecision(False, snapshot.state, "refused: the open holds no longer fit")
+        last = (snapshot.state, *states)[-1]
+        decision = decided(snapshot.filter, last, query.query, snapshot.relation)
+        held = (*states, decision.state), len(snapshot.states)
     if held is not None and decision.admitted:
         reason = admitted(query, decision)
-        if _depends_on_order(standing.filter):
+        if _depends_on_order(snapshot.filter):
             reason += " when it is committed; until then more may be held"
-        return Ruling(True, standing.state, reason, *held)
-    why = _refusal(standing, query, decision, tuple(among) or (standing,), holds)
-    return Ruling(False, standing.state, why)
+        return BudgetDecision(True, snapshot.state, reason, *held)
+    why = _refusal(snapshot, query, decision, tuple(among) or (snapshot,), holds)
+    return BudgetDecision(False, snapshot.state, why)
 
 
 def _depends_on_order(filter: Filter) -> bool:
@@ -258,85 +268,88 @@ def _depends_on_order(filter: Filter) -> bool:
     return not adds_up(filter) and not isinstance(filter, RenyiCommitFilter)
 
 
-def commit(standing: Standing, place: int) -> Ruling:
+def commit(snapshot: BudgetSnapshot, place: int) -> BudgetDecision:
     """Whether the hold at a place may be released now, before all other holds."""
-    others, query = standing.without(place), standing.holds[place]
-    if place == 0 and standing.states:
-        decision = decided(standing.filter, standing.state, query.query, standing.relation)
-        if decision.admitted and decision.state == standing.states[0]:
-            after = others._replace(state=decision.state, held=standing.states[1:])
+    others, query = snapshot.without(place), snapshot.holds[place]
+    if place == 0 and snapshot.states:
+        decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
+        if decision.admitted and decision.state == snapshot.states[0]:
+            after = others._replace(state=decision.state, held=snapshot.states[1:])
             held = states_held(after)
             if held is not None:
                 reason = admitted(query, decision)
-                return Ruling(True, decision.state, reason, held, len(after.states))
+                return BudgetDecision(True, decision.state, reason, held, len(after.states))
     if place == 0 or spends(others, query):
         return spend(others, query)
     why = f"{query} is held, but {place} holds were made before it"
-    return Ruling(
-        False, standing.state, f"refused: {why}, and would not fit after it; commit those first"
+    return BudgetDecision(
+        False, snapshot.state, f"refused: {why}, and would not fit after it; commit those first"
     )
 
 
-def spends(standing: Standing, query: Asked) -> bool:
+def spends(snapshot: BudgetSnapshot, query: DescribedQuery) -> bool:
     """Whether a spend would be admitted."""
-    decision = decided(standing.filter, standing.state, query.query, standing.relation)
-    return decision.admitted and holds_after(standing, decision.state) is not None
+    decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
+    return decision.admitted and holds_after(snapshot, decision.state) is not None
 
 
-def holds(standing: Standing, query: Asked) -> bool:
+def holds(snapshot: BudgetSnapshot, query: DescribedQuery) -> bool:
     """Whether a hold would be admitted."""
-    if len(standing.holds) >= MOST_HOLDS:
+    if len(snapshot.holds) >= MOST_HOLDS:
         return False
-    if _set_aside(_with_hold(standing, query), standing.state) is not None:
+    if _set_aside(_with_hold(snapshot, query), snapshot.state) is not None:
         return True
-    if adds_up(standing.filter):
+    if adds_up(snapshot.filter):
         return False
-    last = state_held(standing)
-    return last is not None and fold(standing, last, (query,)) is not None
+    last = state_held(snapshot)
+    return last is not None and fold(snapshot, last, (query,)) is not None
 
 
 def largest(
-    standings: Sequence[Standing], query: Asked, rule: Fits = spends, within: int = UNLIMITED
+    snapshots: Sequence[BudgetSnapshot],
+    query: DescribedQuery,
+    rule: Fits = spends,
+    within: int = UNLIMITED,
 ) -> Mechanism | None:
     """The query of this kind with the least noise that all would admit; None if there is none.
 
     Where that takes more operations than `within` to find, the last query found to fit, or None.
     """
-    if not isinstance(query.query, Mechanism) or _contradicted(standings, query):
+    if not isinstance(query.query, Mechanism) or _contradicted(snapshots, query):
         return None
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Mechanism)
-        turned = Asked(candidate, "")
-        return all(rule(standing, turned) for standing in standings)
+        turned = DescribedQuery(candidate, "")
+        return all(rule(snapshot, turned) for snapshot in snapshots)
 
-    return _advice(query.query, fits, standings, within)[0]
+    return _advice(query.query, fits, snapshots, within)[0]
 
 
-def _contradicted(standings: Sequence[Standing], query: Asked) -> bool:
+def _contradicted(snapshots: Sequence[BudgetSnapshot], query: DescribedQuery) -> bool:
     """Whether one of these has another relation or unit than the query declares.
 
     No noise changes that.
     """
-    return any(query.contradicts(each.relation, each.unit) is not None for each in standings)
+    return any(query.contradicts(each.relation, each.unit) is not None for each in snapshots)
 
 
-def remaining(standings: Sequence[Standing]) -> object:
+def remaining(snapshots: Sequence[BudgetSnapshot]) -> object:
     """What is left of the first budget, as far as its ancestors and the holds allow.
 
     In the unit of its filter, rounded down; where that is a PLD, or the ancestors have the same
     unit, asking for it passes.
     """
-    first = standings[0]
+    first = snapshots[0]
     state = state_held(first) or first.state
     if first.filter.remaining_is_a_query:
         # What fits before the holds may be more than what they leave: it is looked for from above.
         state = first.state
     left = first.filter.remaining_in(state)
-    if len(standings) == 1 and not (first.holds and isinstance(left, Pld)):
+    if len(snapshots) == 1 and not (first.holds and isinstance(left, Pld)):
         return left
     others = []
-    for other in standings[1:]:
+    for other in snapshots[1:]:
         after = state_held(other) or other.state
         others.append(other.filter.remaining_in(after))
     if not isinstance(left, Pld):
@@ -348,7 +361,7 @@ def remaining(standings: Sequence[Standing]) -> object:
 
     def fits(candidate: object) -> bool:
         assert isinstance(candidate, Pld)
-        return all(_takes(standing, candidate) for standing in standings)
+        return all(_takes(snapshot, candidate) for snapshot in snapshots)
 
     for candidate in candidates:
         if fits(candidate):
@@ -357,42 +370,46 @@ def remaining(standings: Sequence[Standing]) -> object:
     return identity() if found is None else found
 
 
-def _takes(standing: Standing, loss: Pld) -> bool:
-    decision = standing.filter.decide(standing.state, loss, relation=standing.relation)
-    return decision.admitted and holds_after(standing, decision.state) is not None
+def _takes(snapshot: BudgetSnapshot, loss: Pld) -> bool:
+    decision = snapshot.filter.decide(snapshot.state, loss, relation=snapshot.relation)
+    return decision.admitted and holds_after(snapshot, decision.state) is not None
 
 
-def admitted(query: Asked, decision: Decision) -> str:
+def admitted(query: DescribedQuery, decision: Decision) -> str:
     """The reason of an admission."""
     return f"admitted: {query} costs {decision.cost_words}"
 
 
 def _refusal(
-    standing: Standing, query: Asked, decision: Decision, among: tuple[Standing, ...], rule: Fits
+    snapshot: BudgetSnapshot,
+    query: DescribedQuery,
+    decision: Decision,
+    among: tuple[BudgetSnapshot, ...],
+    rule: Fits,
 ) -> str:
     """The reason of a refusal, with what would fit unless that takes too long to work out."""
-    alone = len(among) == 1 and not standing.holds
+    alone = len(among) == 1 and not snapshot.holds
     if alone and isinstance(query.query, Commit):
         return decision.reason
-    left, advice = _left_and_advice(standing, query, among, rule)
-    if decision.admitted or (standing.holds and rule is holds):
+    left, advice = _left_and_advice(snapshot, query, among, rule)
+    if decision.admitted or (snapshot.holds and rule is holds):
         return f"refused: {query} does not fit; {left}; {advice}"
     return decision.refused(left, advice)
 
 
 @remembered(maxsize=256)
 def _left_and_advice(
-    standing: Standing, query: Asked, among: tuple[Standing, ...], rule: Fits
+    snapshot: BudgetSnapshot, query: DescribedQuery, among: tuple[BudgetSnapshot, ...], rule: Fits
 ) -> tuple[str | None, str]:
     """What is left of this budget (None: as its filter says it), and what all would admit.
 
     Remembered, as decisions are: it is worked out before a request queues.
     """
     left = None
-    if standing.holds:
-        left = _left_beside_holds(standing)
+    if snapshot.holds:
+        left = _left_beside_holds(snapshot)
     elif len(among) > 1:
-        left = standing.filter.share_left_words(standing.state, "left in this budget")
+        left = snapshot.filter.share_left_words(snapshot.state, "left in this budget")
     if not isinstance(query.query, Mechanism):
         return left, "what would fit is not computed for a commit"
 
@@ -403,36 +420,36 @@ def _left_and_advice(
     return left, _advice(query.query, fits, among)[1]
 
 
-def admits(standing: Standing, query: Mechanism, rule: Fits = spends) -> bool:
+def admits(snapshot: BudgetSnapshot, query: Mechanism, rule: Fits = spends) -> bool:
     """Whether a rule admits a candidate, without laying out a grid or filling the memory for it."""
-    if standing.holds:
-        return rule(standing, Asked(query, ""))
-    return standing.filter.admits(standing.state, query, standing.relation)
+    if snapshot.holds:
+        return rule(snapshot, DescribedQuery(query, ""))
+    return snapshot.filter.admits(snapshot.state, query, snapshot.relation)
 
 
-def _left_beside_holds(standing: Standing) -> str:
-    n, filter = len(standing.holds), standing.filter
-    held = state_held(standing) or standing.state
+def _left_beside_holds(snapshot: BudgetSnapshot) -> str:
+    n, filter = len(snapshot.holds), snapshot.filter
+    held = state_held(snapshot) or snapshot.state
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)
-    left = attempt("this", SEARCH_LIMIT, lambda: remaining((standing,)))
+    left = attempt("this", SEARCH_LIMIT, lambda: remaining((snapshot,)))
     words = filter.left_words(held, None if isinstance(left, TooExpensive) else left)
     return f"{words} {left_beside}"
 
 
-def provable(standings: Sequence[Standing], query: Mechanism) -> bool:
+def provable(snapshots: Sequence[BudgetSnapshot], query: Mechanism) -> bool:
     """Whether a query is one that could be asked for on all of these."""
     plain = query.to_dict()
     return all(
         unprovable(plain, _in_force(each, query).to_dict(), each.relation) is None
-        for each in standings
+        for each in snapshots
     )
 
 
-def _in_force_text(standing: Standing, asked: Asked) -> str:
+def _in_force_text(snapshot: BudgetSnapshot, query: DescribedQuery) -> str:
     """The description of the filter that decides a query, canonical."""
-    return _text(_in_force(standing, asked.query))
+    return _text(_in_force(snapshot, query.query))
 
 
 @lru_cache(maxsize=1024)
@@ -440,15 +457,15 @@ def _text(filter: Filter) -> str:
     return filter.to_json()
 
 
-def _in_force(standing: Standing, query: Mechanism | Commit) -> Filter:
+def _in_force(snapshot: BudgetSnapshot, query: Mechanism | Commit) -> Filter:
     """The filter that decides."""
-    return standing.filter.in_force(standing.state, query, standing.relation)
+    return snapshot.filter.in_force(snapshot.state, query, snapshot.relation)
 
 
 def _advice(
     query: Mechanism,
     fits: Callable[[object], bool],
-    standings: Sequence[Standing],
+    snapshots: Sequence[BudgetSnapshot],
     within: int = SEARCH_LIMIT,
 ) -> tuple[Mechanism | None, str]:
     """The query with the least noise that fits, and what to say of it.
@@ -461,7 +478,7 @@ def _advice(
     def soon(candidate: object) -> bool:
         nonlocal found
         work(parts * _CANDIDATE_PART)
-        fit = isinstance(candidate, Mechanism) and provable(standings, candidate)
+        fit = isinstance(candidate, Mechanism) and provable(snapshots, candidate)
         if fit and (fit := fits(candidate)):
             found = candidate
         return fit

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from residua.filters import amounts
 from residua.filters.base import AdditivePart, Filter
 from residua.filters.state import State
-from residua.ledger.domain.described_query import Asked
+from residua.ledger.domain.described_query import DescribedQuery
 from residua.mechanisms.mechanism import Mechanism
 from residua.work_limit import remembered
 
@@ -41,7 +41,10 @@ def _cost(
 
 
 def set_aside_in(
-    part: AdditivePart, holds: Sequence[Asked], relation: str, known: Sequence[SetAside] = ()
+    part: AdditivePart,
+    holds: Sequence[DescribedQuery],
+    relation: str,
+    known: Sequence[SetAside] = (),
 ) -> tuple[SetAside, ...] | None:
     """What the holds set aside in a part of the filter; None if it cannot take them all."""
     found = list(known)

@@ -18,7 +18,7 @@ from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
 from residua.ledger.domain.closed_forms import FILTERS
 from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
 from residua.ledger.operations.spending import Expire, release
-from residua.ledger.operations.unit_of_work import Page, drop_hold
+from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
@@ -80,31 +80,31 @@ class Create(Request):
     window: float | None = None
     shares_data: bool = False
 
-    def run(self, page: Page) -> Entry:
+    def run(self, work: UnitOfWork) -> Entry:
         name = self.names[0]
-        if name in page.entries:
+        if name in work.entries:
             raise BudgetExists(f"there is a budget {name!r} already")
-        parent = None if self.parent is None else page.entry(self.parent)
+        parent = None if self.parent is None else work.entry(self.parent)
         fields = self._fields(parent)
         if self.new.unprovable is not None:
             raise ArgumentError(
                 f"filter must be one whose steps can be verified: {self.new.unprovable}"
             )
         if parent is None:
-            self._check_root(page)
+            self._check_root(work)
         else:
-            self._check_child(page, parent, fields)
-        top = page.connection.execute(select(func.coalesce(func.max(_B.c.id), 0))).scalar_one()
-        made = max((entry.id for entry in page.entries.values()), default=0)
-        entry = new_entry(max(top, made) + 1, name, page.now, fields)
+            self._check_child(work, parent, fields)
+        top = work.connection.execute(select(func.coalesce(func.max(_B.c.id), 0))).scalar_one()
+        made = max((entry.id for entry in work.entries.values()), default=0)
+        entry = new_entry(max(top, made) + 1, name, work.now, fields)
         if self.window is not None:
-            entry.window_ends = clock.boundary(entry.created, self.window, page.now)
-        fields["tables"] = hashes_of(page, self.new.tables)
-        page.add(entry)
-        page.append(entry, "create", self.principal, fields, entry.state_text)
+            entry.window_ends = clock.boundary(entry.created, self.window, work.now)
+        fields["tables"] = hashes_of(work, self.new.tables)
+        work.add(entry)
+        work.append(entry, "create", self.principal, fields, entry.state_text)
         if parent is not None:
             parent.children = "quotas" if self.partition is None else "partitions"
-            page.touch(parent)
+            work.touch(parent)
         return entry
 
     def _fields(self, parent: Entry | None) -> dict[str, Any]:
@@ -122,15 +122,15 @@ class Create(Request):
             "state": self.new.state,
         }
 
-    def _check_root(self, page: Page) -> None:
+    def _check_root(self, work: UnitOfWork) -> None:
         if self.partition is not None:
             raise ArgumentError(f"parent must be given for the partition {self.partition!r}")
         if self.data is None or self.shares_data:
             return
         query = select(_B.c.name).where(_B.c.parent.is_(None), _B.c.data == self.data)
-        others = set(page.connection.execute(query).scalars())
+        others = set(work.connection.execute(query).scalars())
         others |= {
-            e.name for e in page.entries.values() if e.parent is None and e.data == self.data
+            e.name for e in work.entries.values() if e.parent is None and e.data == self.data
         }
         if others:
             raise BudgetExists(
@@ -138,8 +138,8 @@ class Create(Request):
                 " same data promise less than one; pass shares_data=True if this is intended"
             )
 
-    def _check_child(self, page: Page, parent: Entry, fields: Mapping[str, Any]) -> None:
-        closed = page.closed_by(parent.name)
+    def _check_child(self, work: UnitOfWork, parent: Entry, fields: Mapping[str, Any]) -> None:
+        closed = work.closed_by(parent.name)
         if closed is not None:
             raise RetiredBudget(
                 f"budget {closed.name!r} is retired: no budget can be created under it"
@@ -155,9 +155,9 @@ class Create(Request):
                 f" {parent.children}"
             )
         if self.partition is not None:
-            self._check_partition(page, parent)
+            self._check_partition(work, parent)
 
-    def _check_partition(self, page: Page, parent: Entry) -> None:
+    def _check_partition(self, work: UnitOfWork, parent: Entry) -> None:
         if parent.spent:
             raise ArgumentError(
                 f"parent must not have spent anything itself: {parent.name!r} has, so it cannot be"
@@ -169,7 +169,7 @@ class Create(Request):
                 f"window of a partition must be that of {parent.name!r} ({parent.window!r}) or"
                 f" none, got {self.window!r}"
             )
-        siblings = _children(page, parent.name)
+        siblings = _children(work, parent.name)
         if any(label == self.partition for label, _ in siblings):
             raise BudgetExists(f"{parent.name!r} already has the partition {self.partition!r}")
         others: list[dict[str, Any] | None] = [None]
@@ -205,10 +205,10 @@ def _promise(filter: Filter) -> Pld:
     return filter.guarantee
 
 
-def _children(page: Page, parent: str) -> list[tuple[str | None, str]]:
+def _children(work: UnitOfWork, parent: str) -> list[tuple[str | None, str]]:
     query = select(_B.c.name, _B.c.partition, _B.c.filter).where(_B.c.parent == parent)
-    stored = {row.name: (row.partition, row.filter) for row in page.connection.execute(query)}
-    for entry in page.entries.values():
+    stored = {row.name: (row.partition, row.filter) for row in work.connection.execute(query)}
+    for entry in work.entries.values():
         if entry.parent == parent:
             stored[entry.name] = (entry.partition, entry.filter_text)
     return list(stored.values())
@@ -222,17 +222,17 @@ class Retire(Request):
 
     reason: str
 
-    def run(self, page: Page) -> None:
+    def run(self, work: UnitOfWork) -> None:
         (name,) = self.names
-        entry = page.entry(name)
+        entry = work.entry(name)
         if entry.retired:
             raise RetiredBudget(f"budget {name!r} is already retired")
-        _release_all(page, entry, "cancel", self.principal, f"budget {name!r} was retired")
+        _release_all(work, entry, "cancel", self.principal, f"budget {name!r} was retired")
         state = entry.plain_state
-        below = page.heads_below(name)
+        below = work.heads_below(name)
         fields = {"reason": self.reason, "below": below, "before": state, "after": state}
         entry.retired = True
-        page.append(entry, "retire", self.principal, fields, entry.state_text)
+        work.append(entry, "retire", self.principal, fields, entry.state_text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,102 +244,102 @@ class Refresh(Request):
     demanded: bool = True
     """Whether a caller asked for it; that caller gets an error when it is too early."""
 
-    def run(self, page: Page) -> None:
+    def run(self, work: UnitOfWork) -> None:
         (name,) = self.names
-        entry = page.entry(name)
-        if not _is_due(page, entry):
+        entry = work.entry(name)
+        if not _is_due(work, entry):
             if self.demanded and entry.window is None:
                 raise LedgerError(f"budget {name!r} has no window: what is spent stays spent")
-            closed = page.closed_by(name)
+            closed = work.closed_by(name)
             if self.demanded and closed is not None:
                 raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
         text = entry.moved(first)
         assert entry.window is not None
-        _release_all(page, entry, "expire", LEDGER, f"a new window of {name!r} began")
+        _release_all(work, entry, "expire", LEDGER, f"a new window of {name!r} began")
         entry.generation += 1
         # Counted from the time that the record will have.
-        began = max(page.now, entry.time)
+        began = max(work.now, entry.time)
         entry.window_ends = clock.boundary(entry.created, entry.window, began)
         fields = {
             "generation": entry.generation,
-            "tables": tables_of(page, entry, text),
+            "tables": tables_of(work, entry, text),
             "state": json.loads(text),
         }
-        page.append(entry, "refresh", self.principal, fields, text)
+        work.append(entry, "refresh", self.principal, fields, text)
 
 
-def _is_due(page: Page, entry: Entry) -> bool:
+def _is_due(work: UnitOfWork, entry: Entry) -> bool:
     """Whether a budget's window is over, and a new one may begin: nothing above it is retired."""
-    return clock.is_over(entry.window_ends, page.now) and page.closed_by(entry.name) is None
+    return clock.is_over(entry.window_ends, work.now) and work.closed_by(entry.name) is None
 
 
-def _release_all(page: Page, entry: Entry, type: str, by: str, reason: str) -> None:
+def _release_all(work: UnitOfWork, entry: Entry, type: str, by: str, reason: str) -> None:
     """Release all holds of a budget, in every budget of their groups."""
     for id in entry.holds:
-        row = page.holds[id]
-        release(page, row, [page.entry(name) for name in row.members], type, by, reason)
+        row = work.holds[id]
+        release(work, row, [work.entry(name) for name in row.members], type, by, reason)
 
 
-def overdue(page: Page) -> list[Request]:
+def overdue(work: UnitOfWork) -> list[Request]:
     """Requests for what is due: windows that are over, and holds that have expired."""
     sweeps: list[Request] = [
         Refresh(principal=LEDGER, names=(name,), demanded=False)
-        for name, entry in sorted(page.entries.items())
-        if _is_due(page, entry)
+        for name, entry in sorted(work.entries.items())
+        if _is_due(work, entry)
     ]
-    open_ = {id for entry in page.entries.values() for id in entry.holds}
+    open_ = {id for entry in work.entries.values() for id in entry.holds}
     late = sorted(
         (row.expires, id)
-        for id, row in page.holds.items()
-        if id in open_ and row.expires <= page.now
+        for id, row in work.holds.items()
+        if id in open_ and row.expires <= work.now
     )
     return sweeps + [Expire(principal=LEDGER, id=id) for _, id in late]
 
 
-def sharing_ended_holds(page: Page, requests: Sequence[Request]) -> set[str]:
+def sharing_ended_holds(work: UnitOfWork, requests: Sequence[Request]) -> set[str]:
     """Budgets that share a hold with one that these requests release, or that is overdue."""
     whole = {name for request in requests if request.releases for name in request.names}
-    whole |= {name for name, entry in page.entries.items() if _is_due(page, entry)}
+    whole |= {name for name, entry in work.entries.items() if _is_due(work, entry)}
     found: set[str] = set()
-    for name, entry in page.entries.items():
+    for name, entry in work.entries.items():
         for id in entry.holds:
-            row = page.holds[id]
-            if name in whole or row.expires <= page.now:
+            row = work.holds[id]
+            if name in whole or row.expires <= work.now:
                 found.update(row.members)
     return found
 
 
-def write_off(page: Page, name: str, why: str, by: str) -> None:
+def write_off(work: UnitOfWork, name: str, why: str, by: str) -> None:
     """Retire a budget that lost spends, as fully spent; it need not be known but by its name.
 
     Its holds expire in every budget where they are still open: some of their records may be lost.
     """
-    if name not in page.entries:
+    if name not in work.entries:
         # A chain for a budget of which only the name is known.
-        Create(principal=by, names=(name,), new=new_filter(PureFilter(0.0))).run(page)
-    entry = page.entries[name]
-    others = (id for id, row in page.holds.items() if name in row.members)
+        Create(principal=by, names=(name,), new=new_filter(PureFilter(0.0))).run(work)
+    entry = work.entries[name]
+    others = (id for id, row in work.holds.items() if name in row.members)
     for id in dict.fromkeys((*entry.holds, *sorted(others))):
-        _expire_open(page, page.holds[id], f"budget {name!r} is retired")
+        _expire_open(work, work.holds[id], f"budget {name!r} is retired")
     entry.retired = True
     state = entry.plain_state
-    below = page.heads_below(name)
+    below = work.heads_below(name)
     fields = {
         "reason": f"fully spent: {why}", "below": below, "before": state, "after": state,
     }  # fmt: skip
-    page.append(entry, "recover", by, fields, entry.state_text)
+    work.append(entry, "recover", by, fields, entry.state_text)
 
 
-def _expire_open(page: Page, row: HoldRow, reason: str) -> None:
+def _expire_open(work: UnitOfWork, row: HoldRow, reason: str) -> None:
     """Let a hold go from the budgets where it is open; it may be over in others."""
-    known = (page.entries.get(name) for name in row.members)
+    known = (work.entries.get(name) for name in row.members)
     entries = [entry for entry in known if entry is not None and row.id in entry.holds]
     if not entries:
         return
-    append_group(page, "expire", LEDGER, entries, {"hold": row.id, "reason": reason}, {})
+    append_group(work, "expire", LEDGER, entries, {"hold": row.id, "reason": reason}, {})
     for entry in entries:
         drop_hold(entry, row.id, committed=False)
     if row.status == "open":
-        page.close_hold(row, "expired", None)
+        work.close_hold(row, "expired", None)

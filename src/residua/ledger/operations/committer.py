@@ -5,10 +5,10 @@ Lock, load, decide (pure), append, commit, anchor, reply. Callers of one process
 commits and anchors once. A request that fails is answered with its error and leaves the others
 alone; a transaction that fails is answered to all of its batch.
 
-A decision that takes long is made off the lock (`early_rulings.py`), and made again if the budgets
-moved meanwhile. A caller that computes in its own thread is decided under the lock in the end. One
-that computes elsewhere, such as the service, claims the budgets (`claims.py`) and is `Contended` in
-the end, where other processes change them all the same.
+A decision that takes long is made off the lock (`early_decisions.py`), and made again if the
+budgets moved meanwhile. A caller that computes in its own thread is decided under the lock in the
+end. One that computes elsewhere, such as the service, claims the budgets (`claims.py`) and is
+`Contended` in the end, where other processes change them all the same.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import overdue, sharing_ended_holds
 from residua.ledger.operations.claims import Claims, WaitLimit
-from residua.ledger.operations.early_rulings import QUICK, Compute, EarlyRulings, Slow, here
+from residua.ledger.operations.early_decisions import QUICK, Compute, EarlyDecisions, Slow, here
 from residua.ledger.operations.group_commit import CommitQueue, Slot
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.spending import Commit
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.anchor import Anchor, Marks
-from residua.ledger.storage.store import Again, Lost, Store, Unsure
+from residua.ledger.storage.store import Again, CommitUnknown, Lost, Store
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ _LOSSES = 2
 _TRIES = 20
 _MOST_HELD = 1024
 _R = schema.records
-_UNWRITTEN = (OSError, LedgerError, Again, Unsure)
+_UNWRITTEN = (OSError, LedgerError, Again, CommitUnknown)
 """How an anchor fails."""
 
 
@@ -62,7 +62,7 @@ class _Wider(Again):
         self.names = names
 
 
-class Gate:
+class Committer:
     """The committer of a ledger; one per process."""
 
     def __init__(self, store: Store, anchor: Anchor | None, ledger: str, incarnation: str):
@@ -79,11 +79,11 @@ class Gate:
         self.anchored: dict[str, tuple[int, str]] = {}
         self.others: dict[str, tuple[int, str]] = {}
         """Marks that others wrote to the anchor, perhaps not synced yet."""
-        self.owed: dict[str, tuple[int, str]] = {}
+        self.pending_marks: dict[str, tuple[int, str]] = {}
         """Marks that are stored and could not be anchored."""
-        self._mute: Exception | None = None
+        self._anchor_error: Exception | None = None
         """Why the anchor cannot be written now, or None; the store is not written then."""
-        self._early = EarlyRulings()
+        self._early = EarlyDecisions()
         self._held: dict[str, tuple[str, Held]] = {}
         """What the open holds of budgets need, and the heads that it was stated by."""
         self._above: dict[str, tuple[str, ...]] = {}
@@ -121,45 +121,47 @@ class Gate:
             self.store.check_process()
             slot = Slot(request, within)
             self._queue.run(slot)
-            if slot.error is not None or not slot.barred:
+            if slot.error is not None or not slot.blocked_by:
                 return slot
-            self._claims.wait(request, slot.barred, waits)
+            self._claims.wait(request, slot.blocked_by, waits)
 
-    def look_and_rule(self, names: Sequence[str], rule: Callable[[Page], T], compute: Compute) -> T:
+    def look_and_rule(
+        self, names: Sequence[str], rule: Callable[[UnitOfWork], T], compute: Compute
+    ) -> T:
         """What `rule` says of budgets as they are now; a slow decision is computed by `compute`."""
-        page = self.look(names)
-        page.within = QUICK
+        work = self.look(names)
+        work.within = QUICK
         while True:
             try:
-                return rule(page)
+                return rule(work)
             except Slow as slow:
                 self._early.compute(slow, compute)
 
-    def look(self, names: Sequence[str], partitions: bool = False) -> Page:
+    def look(self, names: Sequence[str], partitions: bool = False) -> UnitOfWork:
         """Budgets as a request would find them, with what is overdue done; never written.
 
         The transaction is over then, so computations on them keep no other caller waiting. With
         `partitions`, those of these budgets are included.
         """
         with self.store.reading() as connection:
-            page = self._page(connection)
-            page.open(names)
+            work = self._page(connection)
+            work.open(names)
             loaded: set[str] = set()
-            while loaded != set(page.entries):
-                loaded = set(page.entries)
-                held = {id for entry in page.entries.values() for id in entry.holds}
-                page.load({n for id in held for n in page.holds[id].members} - loaded)
+            while loaded != set(work.entries):
+                loaded = set(work.entries)
+                held = {id for entry in work.entries.values() for id in entry.holds}
+                work.load({n for id in held for n in work.holds[id].members} - loaded)
             if partitions:
-                page.load_partitions(names)
-        for sweep in overdue(page):
-            sweep.run(page)
-        return page
+                work.load_partitions(names)
+        for sweep in overdue(work):
+            sweep.run(work)
+        return work
 
     # -- one transaction ----------------------------------------------------------------
 
     def _carry_out(self, batch: Sequence[Slot]) -> None:
         """Carry out everything that waits, in one transaction."""
-        self._learn()
+        self._read_new_marks()
         extra: set[str] = set()
         lost = False
         for _ in range(_TRIES):
@@ -184,55 +186,55 @@ class Gate:
     def _transact(self, batch: Sequence[Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
             faults.point("begun")
-            page = self._opened(connection, [slot.request for slot in batch], extra)
+            work = self._opened(connection, [slot.request for slot in batch], extra)
             faults.point("locked")
-            self._decide(page, batch)
+            self._decide(work, batch)
             faults.point("decided")
-            if page.writes and self._mute is not None:
+            if work.writes and self._anchor_error is not None:
                 raise StoreUnavailable(
-                    f"the anchor {self.anchor} cannot be written ({self._mute}); nothing was spent"
-                    " by this call, and nothing will be until it can"
+                    f"the anchor {self.anchor} cannot be written ({self._anchor_error});"
+                    " nothing was spent by this call, and nothing will be until it can"
                 )
-            if page.writes:
-                page.flush()
+            if work.writes:
+                work.flush()
                 faults.point("written")
-                place = page.last()
+                place = work.last()
                 faults.point("committing")
                 try:
-                    self.store.commit(connection, lambda other: _landed(other, place))
-                except Unsure as error:
+                    self.store.commit(connection, lambda other: _is_committed(other, place))
+                except CommitUnknown as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} became unavailable while committing ({error}); ask"
                         " again with the same key; until then it counts as spent"
                     ) from error
                 faults.point("committed")
-                self._keep_held(page)
-            elif self._unmarked(page.heads):
+                self._keep_held(work)
+            elif self._unmarked(work.heads):
                 # Decided by a process that may have died before it was durable.
                 try:
                     self.store.make_durable(connection)
-                except (Unsure, StoreUnavailable, SQLAlchemyError) as error:
+                except (CommitUnknown, StoreUnavailable, SQLAlchemyError) as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} has the decision, but could not be synced ({error});"
                         " ask again with the same key; until then it counts as spent"
                     ) from error
-        self._mark(page.heads, page.found_heads)
+        self._mark(work.heads, work.found_heads)
 
-    def _keep_held(self, page: Page) -> None:
+    def _keep_held(self, work: UnitOfWork) -> None:
         """Remember what open holds need, for the next request to extend."""
         if len(self._held) > _MOST_HELD:
             self._held.clear()
-        self._held.update(page.held)
+        self._held.update(work.held)
 
-    def _decide(self, page: Page, batch: Sequence[Slot]) -> None:
+    def _decide(self, work: UnitOfWork, batch: Sequence[Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""
-        for slot in _in_order(page, batch):
-            slot.error, slot.barred = None, self._barred(page, slot.request)
-            if slot.barred:
+        for slot in _in_order(work, batch):
+            slot.error, slot.blocked_by = None, self._blocked_by(work, slot.request)
+            if slot.blocked_by:
                 continue
-            page.within = slot.within
+            work.within = slot.within
             try:
-                slot.answer = slot.request.run(page)
+                slot.answer = slot.request.run(work)
             except (ResiduaError, Slow) as error:
                 slot.error = error
             except SQLAlchemyError:
@@ -241,70 +243,75 @@ class Gate:
                 slot.error = LedgerError(f"the decision failed; nothing was spent: {error!r}")
                 slot.error.__cause__ = error
 
-    def _barred(self, page: Page, request: Request) -> frozenset[str]:
+    def _blocked_by(self, work: UnitOfWork, request: Request) -> frozenset[str]:
         """The budgets that a request charges, if another request claims one of them."""
-        if not self._claims or (request.principal, request.key) in page.keys:
+        if not self._claims or (request.principal, request.key) in work.keys:
             return frozenset()
         names = set(request.names)
-        if request.hold in page.holds:
-            names.update(page.holds[request.hold].members)
-        lines = [page.line(name) for name in names if name in page.entries]
+        if request.hold in work.holds:
+            names.update(work.holds[request.hold].members)
+        lines = [work.line(name) for name in names if name in work.entries]
         charged = frozenset(entry.name for line in lines for entry in line)
         return frozenset() if self._claims.until(request, charged) is None else charged
 
-    def _page(self, connection: Connection) -> Page:
-        return Page(connection, self.store, self.ledger, self.incarnation, self._held, self._early)
+    def _page(self, connection: Connection) -> UnitOfWork:
+        return UnitOfWork(
+            connection, self.store, self.ledger, self.incarnation, self._held, self._early
+        )
 
-    def _opened(self, connection: Connection, requests: Sequence[Request], extra: set[str]) -> Page:
+    def _opened(
+        self, connection: Connection, requests: Sequence[Request], extra: set[str]
+    ) -> UnitOfWork:
         """Lock and read everything that the requests need, and what is overdue there."""
-        page = self._page(connection)
+        work = self._page(connection)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]
-        page.load_holds(held)
+        work.load_holds(held)
         names = extra.union(*(request.names for request in requests))
-        names.update(name for row in page.holds.values() for name in row.members)
+        names.update(name for row in work.holds.values() for name in row.members)
         # Those above them, as far as these are known.
         names.update(above for name in tuple(names) for above in self._above.get(name, ()))
         keys = [(r.principal, r.key) for r in requests if r.key and not r.fresh]
-        page.open(names, keys, lock=True)
+        work.open(names, keys, lock=True)
         # What was read before the lock may have changed while it was waited for.
-        page.load_holds(held)
-        needed = set(page.entries) | sharing_ended_holds(page, requests)
+        work.load_holds(held)
+        needed = set(work.entries) | sharing_ended_holds(work, requests)
         if needed - names:
             raise _Wider(needed)
-        self._check_anchored(page)
-        for name in page.entries:
+        self._check_anchored(work)
+        for name in work.entries:
             if name not in self._above:
-                self._above[name] = tuple(entry.name for entry in page.upward(name))
-        for sweep in overdue(page):
-            sweep.run(page)
-        return page
+                self._above[name] = tuple(entry.name for entry in work.upward(name))
+        for sweep in overdue(work):
+            sweep.run(work)
+        return work
 
-    def _learn(self) -> None:
+    def _read_new_marks(self) -> None:
         """Read the marks of other processes before the store, which must contain them."""
         if self.anchor is None:
             return
         try:
-            if self.owed:
+            if self.pending_marks:
                 self.anchor.write(
-                    self.owed, lambda said: self.check_one_chain(self.owed, self.anchored, said)
+                    self.pending_marks,
+                    lambda said: self.check_one_chain(self.pending_marks, self.anchored, said),
                 )
-                self.anchored.update(self.owed)
-                self.owed.clear()
-            for name, mark in self.anchor.news().items():
+                self.anchored.update(self.pending_marks)
+                self.pending_marks.clear()
+            for name, mark in self.anchor.changes().items():
                 self.others[name] = _later(mark, self.others.get(name))
-            self._mute = None
+            self._anchor_error = None
         except _UNWRITTEN as error:
             if self.closed is not None:
                 raise
-            if not self.owed and not isinstance(error, OSError):
+            if not self.pending_marks and not isinstance(error, OSError):
                 self.look(())  # The store may have been recovered or replaced, which it says.
                 raise
-            self._mute = error  # Later writes report it.
+            self._anchor_error = error  # Later writes report it.
 
-    def _check_anchored(self, page: Page) -> None:
-        for name, entry in page.entries.items():
+    def _check_anchored(self, work: UnitOfWork) -> None:
+        for name, entry in work.entries.items():
             marks = [m for m in (self.anchored.get(name), self.others.get(name)) if m is not None]
             last = max((seq for seq, _ in marks), default=-1)
             for seq, hash in marks:
@@ -313,7 +320,7 @@ class Gate:
                 there: str | None = entry.head_hash
                 if entry.head_seq > seq:
                     # Of two, the last one tells: the anchor's records are on one chain.
-                    there = hash if seq < last else rows.hash_at(page.connection, name, seq)
+                    there = hash if seq < last else rows.hash_at(work.connection, name, seq)
                 if there != hash:
                     self._close(name, f"has another record of number {seq}", seq)
 
@@ -356,7 +363,7 @@ class Gate:
             try:
                 self.anchor.write(new, lambda said: self.check_one_chain(new, found, said))
             except _UNWRITTEN as error:
-                self.owed.update(new)
+                self.pending_marks.update(new)
                 raise OutcomeUnknown(
                     f"the spend is stored, but the anchor {self.anchor} could not be written"
                     f" ({error}); ask again with the same key; until then it counts as spent"
@@ -370,18 +377,18 @@ def _later(one: tuple[int, str] | None, other: tuple[int, str] | None) -> tuple[
     return max((each for each in (one, other) if each), default=(-1, ""), key=lambda mark: mark[0])
 
 
-def _in_order(page: Page, batch: Sequence[Slot]) -> list[Slot]:
+def _in_order(work: UnitOfWork, batch: Sequence[Slot]) -> list[Slot]:
     """A batch with its commits in the order of their holds, which spares folding these again.
 
     They came at the same time, so that any order is one in which they may have come.
     """
-    places = {id: at for each in page.entries.values() for at, id in enumerate(each.holds)}
+    places = {id: at for each in work.entries.values() for at, id in enumerate(each.holds)}
     commits = [slot for slot in batch if isinstance(slot.request, Commit)]
     following = iter(sorted(commits, key=lambda slot: places.get(slot.request.hold or "", 0)))
     return [next(following) if isinstance(s.request, Commit) else s for s in batch]
 
 
-def _landed(connection: Connection, place: tuple[int, int, str]) -> bool:
+def _is_committed(connection: Connection, place: tuple[int, int, str]) -> bool:
     id, seq, hash = place
     query = select(_R.c.hash).where(_R.c.budget_id == id, _R.c.seq == seq)
     return connection.execute(query).scalar() == hash

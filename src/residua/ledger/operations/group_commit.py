@@ -27,13 +27,13 @@ SHARE = 0.25
 class Slot:
     """A request in the queue, and then its answer."""
 
-    __slots__ = ("answer", "barred", "done", "error", "request", "within")
+    __slots__ = ("answer", "blocked_by", "done", "error", "request", "within")
 
     def __init__(self, request: Request, within: int | None = None):
         self.request = request
         self.within = within
         """Operations that its decision may take under the lock; None: as many as it needs."""
-        self.barred: frozenset[str] = frozenset()
+        self.blocked_by: frozenset[str] = frozenset()
         """The budgets that it charges, where another request has claimed one of them."""
         self.answer: Any = None
         self.error: BaseException | None = None

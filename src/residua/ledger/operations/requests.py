@@ -18,19 +18,19 @@ from residua.filters import amounts
 from residua.filters.decision import NOTHING_FITS
 from residua.filters.state import State
 from residua.ledger.domain.budget_row import Entry
-from residua.ledger.domain.described_query import Asked, from_text
+from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.domain.receipts import (
+    BudgetSnapshots,
     Cap,
     Receipt,
     Reservation,
-    Standings,
     receipt_of,
     reservation_of,
 )
-from residua.ledger.domain.rules import Fits, Ruling, Standing, spends
+from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot, Fits, spends
 from residua.ledger.domain.rules import holds as holds_
 from residua.ledger.domain.set_aside import SetAside
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import KeyRow
 from residua.records import Canonical, Record, canonical, digest, state_after
 
@@ -61,7 +61,7 @@ class Request(ABC):
     """Whether it releases all holds of its budgets."""
 
     @abstractmethod
-    def run(self, page: Page) -> Any:
+    def run(self, work: UnitOfWork) -> Any:
         """Decide, then write to the page."""
 
 
@@ -71,18 +71,18 @@ class Done:
 
     record: Record
     budgets: Mapping[str, tuple[int, str]]
-    standings: Standings
+    snapshots: BudgetSnapshots
     replayed: bool
 
     @property
     def receipt(self) -> Receipt:
         """The caller's receipt, unless it reserved."""
-        return receipt_of(self.standings, **self._fields())
+        return receipt_of(self.snapshots, **self._fields())
 
     def reservation(self, ledger: Any) -> Reservation:
         """The caller's reservation, which `ledger` commits or cancels."""
         id, expires = self.record.body["hold"], self.record.body["expires"]
-        return reservation_of(self.standings, ledger, id=id, expires=expires, **self._fields())
+        return reservation_of(self.snapshots, ledger, id=id, expires=expires, **self._fields())
 
     def _fields(self) -> dict[str, Any]:
         record = self.record
@@ -103,11 +103,11 @@ def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> 
     return digest(canonical({"verb": verb, "budgets": sorted(names), **fields}))
 
 
-def charged(page: Page, names: Sequence[str]) -> list[Entry]:
+def charged(work: UnitOfWork, names: Sequence[str]) -> list[Entry]:
     """Every budget that a spend on these charges, each once. Raises where one cannot be spent."""
     found: dict[str, Entry] = {}
     for name in names:
-        for entry in page.open_line(name):
+        for entry in work.open_line(name):
             if entry.children == "partitions":
                 raise ArgumentError(
                     f"budget must not be {entry.name!r}, which is divided into partitions: name"
@@ -117,9 +117,9 @@ def charged(page: Page, names: Sequence[str]) -> list[Entry]:
     return list(found.values())
 
 
-def check_relation(asked: Asked, assumed: bool) -> None:
+def check_relation(query: DescribedQuery, assumed: bool) -> None:
     """Raise where it is not known under which relation a bound holds."""
-    kind = asked.undeclared
+    kind = query.undeclared
     if kind is not None and not assumed:
         raise ArgumentError(
             f"assume_budget_relation must be true or a relation declared: {kind} is known only"
@@ -127,57 +127,61 @@ def check_relation(asked: Asked, assumed: bool) -> None:
         )
 
 
-def check_holds_provable(entry: Entry, ruling: Ruling, holds: Sequence[Asked]) -> None:
+def check_holds_provable(
+    entry: Entry, decided: BudgetDecision, holds: Sequence[DescribedQuery]
+) -> None:
     """Raise where an open hold could not be proven in the state in which it would be committed.
 
     Another filter decides there where one was committed to. `holds` are those that are open then.
     Nothing is set aside for a hold that could not be proven.
     """
-    if ruling.held and isinstance(ruling.held[0], SetAside):
+    if decided.held and isinstance(decided.held[0], SetAside):
         return
-    states = cast(tuple[State, ...], (ruling.state, *ruling.held))[ruling.kept :]
-    for state, asked in zip(states, holds[ruling.kept :], strict=False):
-        decides = entry.filter.in_force(state, asked.query, entry.relation)
+    states = cast(tuple[State, ...], (decided.state, *decided.held))[decided.kept :]
+    for state, query in zip(states, holds[decided.kept :], strict=False):
+        decides = entry.filter.in_force(state, query.query, entry.relation)
         if decides is entry.filter:
             continue
-        why = asked.unprovable(decides.to_json(), entry.relation)
+        why = query.unprovable(decides.to_json(), entry.relation)
         if why is not None:
             raise ArgumentError(
-                f"query must leave the open holds of {entry.name!r} verifiable, and {asked} would"
+                f"query must leave the open holds of {entry.name!r} verifiable, and {query} would"
                 f" not be after it: {why}; nothing was spent"
             )
 
 
 def binding(
-    rulings: Mapping[str, Ruling], entries: Sequence[Entry], *, checked: bool = False
+    decisions: Mapping[str, BudgetDecision], entries: Sequence[Entry], *, checked: bool = False
 ) -> tuple[str | None, str]:
     """The budget that refuses, if any does, and the reason to record; several: it is named.
 
     Where a request was only checked, the reason says what would be.
     """
     would_be = "would be " if checked else ""
-    for name, ruling in rulings.items():
-        if not ruling.admitted:
+    for name, decided in decisions.items():
+        if not decided.admitted:
             shown = f"budget {name!r}: " if len(entries) > 1 else ""
-            return name, shown + would_be + ruling.reason
-    name, ruling = next(iter(rulings.items()))
+            return name, shown + would_be + decided.reason
+    name, decided = next(iter(decisions.items()))
     # Of an admission each budget records its own reason, which needs no name.
     shown = f"budget {name!r}: " if checked and len(entries) > 1 else ""
-    return None, shown + would_be + ruling.reason
+    return None, shown + would_be + decided.reason
 
 
-def relation_rulings(asked: Asked, entries: Sequence[Entry]) -> dict[str, Ruling]:
+def relation_refusals(query: DescribedQuery, entries: Sequence[Entry]) -> dict[str, BudgetDecision]:
     """Refusals of budgets under another relation, or for another unit, than the query declares."""
     found = {}
     for entry in entries:
-        why = asked.contradicts(entry.relation, entry.unit)
+        why = query.contradicts(entry.relation, entry.unit)
         if why is not None:
-            found[entry.name] = Ruling(False, entry.state, f"refused: {why}; {NOTHING_FITS}")
+            found[entry.name] = BudgetDecision(
+                False, entry.state, f"refused: {why}; {NOTHING_FITS}"
+            )
     return found
 
 
 def append_group(
-    page: Page,
+    work: UnitOfWork,
     type: str,
     by: str,
     entries: Sequence[Entry],
@@ -207,14 +211,14 @@ def append_group(
             own["reason"] = reasons[entry.name]
         if "mechanism" in own:
             own["relation"] = entry.relation
-            own["tables"] = _NONE if state_text == before else tables_of(page, entry, state_text)
+            own["tables"] = _NONE if state_text == before else tables_of(work, entry, state_text)
             own["holds"] = held.get(entry.name, _NOTHING)
-        made[entry.name] = page.append(entry, type, by, own, state_text)
+        made[entry.name] = work.append(entry, type, by, own, state_text)
     return made
 
 
 def stated_holds(
-    page: Page, entry: Entry, state_text: str, held: Sequence[State | SetAside]
+    work: UnitOfWork, entry: Entry, state_text: str, held: Sequence[State | SetAside]
 ) -> Canonical:
     """What a record states of open holds.
 
@@ -224,13 +228,13 @@ def stated_holds(
         return Canonical(canonical([_set_aside(cast(SetAside, each)) for each in held]))
     states = cast(Sequence[State], held)
     common = {name: canonical(value) for name, value in json.loads(state_text).items()}
-    tables = tables_of(page, entry, state_text)
+    tables = tables_of(work, entry, state_text)
     found = []
     for state in states:
         text = entry.moved(state)
         plain: dict[str, Any] = json.loads(text)
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
-        others = tables_of(page, entry, text)
+        others = tables_of(work, entry, text)
         if others != tables:
             own["tables"] = {} if others is _NONE else others
         found.append(own)
@@ -242,17 +246,17 @@ def _set_aside(hold: SetAside) -> dict[str, Any]:
     return {"takes": takes} if hold.place is None else {"component": hold.place, "takes": takes}
 
 
-def tables_of(page: Page, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
+def tables_of(work: UnitOfWork, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
     """Hashes of the tables that a verifier needs beside the state; their contents get stored."""
-    return hashes_of(page, entry.filter.tables(entry.state_at(state_text)))
+    return hashes_of(work, entry.filter.tables(entry.state_at(state_text)))
 
 
-def hashes_of(page: Page, content: Mapping[str, bytes]) -> Mapping[str, str] | Canonical:
+def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> Mapping[str, str] | Canonical:
     """The same of these contents."""
     if not content:
         return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
-    page.add_tables({hashes[name]: data for name, data in content.items()})
+    work.add_tables({hashes[name]: data for name, data in content.items()})
     return hashes
 
 
@@ -262,41 +266,41 @@ def held_now(entries: Sequence[Entry]) -> str | None:
     return canonical(held) if held else None
 
 
-def standings_now(
-    page: Page,
-    asked: Asked,
+def snapshots_now(
+    work: UnitOfWork,
+    query: DescribedQuery,
     named: Sequence[str],
     one: bool,
     entries: Sequence[Entry],
     rule: Fits = spends,
-) -> Standings:
+) -> BudgetSnapshots:
     """What is left of the budgets, for a caller that asked by a rule."""
-    lines = {name: tuple([e.name for e in page.line(name)]) for name in named}
-    all_ = {entry.name: page.standing(entry) for entry in entries}
+    lines = {name: tuple([e.name for e in work.line(name)]) for name in named}
+    all_ = {entry.name: work.snapshot(entry) for entry in entries}
     closed = frozenset([entry.name for entry in entries if entry.retired])
-    caps = caps_of(page, {name: page.entry(name).head_seq for name in named})
-    return Standings(asked, tuple(named), one, lines, all_, closed, rule, caps)
+    caps = caps_of(work, {name: work.entry(name).head_seq for name in named})
+    return BudgetSnapshots(query, tuple(named), one, lines, all_, closed, rule, caps)
 
 
-def caps_of(page: Page, heads: Mapping[str, int]) -> dict[str, Cap]:
+def caps_of(work: UnitOfWork, heads: Mapping[str, int]) -> dict[str, Cap]:
     """For each of these, whose capacity is a guarantee for it, and what it admitted last.
 
     `heads` has the number of the record up to which that counts.
     """
     found = {}
     for name, head in heads.items():
-        root = page.cap(name)
-        last = page.last_query(name, head)
+        root = work.cap(name)
+        last = work.last_query(name, head)
         found[name] = Cap(root.filter, root.generation + 1, last)
     return found
 
 
 def replay(
-    page: Page, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
+    work: UnitOfWork, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
 ) -> Done | None:
     """The earlier decision under the request's key, or None."""
     key = request.key
-    row = page.keys.get((request.principal, key)) if key is not None else None
+    row = work.keys.get((request.principal, key)) if key is not None else None
     if row is None:
         return None
     if row.request != request_text:
@@ -304,50 +308,50 @@ def replay(
             f"key {key!r} was already used by {request.principal!r} for another request; nothing"
             " was decided"
         )
-    return replayed(page, row, request.names or named, one)
+    return replayed(work, row, request.names or named, one)
 
 
-def replayed(page: Page, row: KeyRow, named: Sequence[str], one: bool) -> Done:
+def replayed(work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool) -> Done:
     """The decision at a place, once more."""
-    record = page.record_at(row.budget, row.seq)
+    record = work.record_at(row.budget, row.seq)
     members = [each["budget"] for each in record.body["group"]]
     found: dict[str, Record] = {}
     for each in record.body["group"]:
-        other = _of_group(page, record, each["budget"], each["seq"])
+        other = _of_group(work, record, each["budget"], each["seq"])
         if other is not None:
             found[each["budget"]] = other
     held: dict[str, list[str]] = json.loads(row.held) if row.held else {}
-    page.load_holds(id for ids in held.values() for id in ids if id not in page.holds)
-    standings = {}
+    work.load_holds(id for ids in held.values() for id in ids if id not in work.holds)
+    snapshots = {}
     for name in members:
-        entry = page.entry(name)
+        entry = work.entry(name)
         text = canonical(state_after(found[name])) if name in found else entry.state_text
         state = entry.state_at(text)
-        holds = tuple(page.holds[id].asked for id in held.get(name, ()))
-        standings[name] = Standing(entry.filter, state, holds, entry.relation, entry.unit)
-    page.replayed.update(members)
+        holds = tuple(work.holds[id].query for id in held.get(name, ()))
+        snapshots[name] = BudgetSnapshot(entry.filter, state, holds, entry.relation, entry.unit)
+    work.replayed.update(members)
     named = tuple(named) or tuple(members)
-    lines = {name: tuple(e.name for e in page.line(name)) for name in named}
-    asked = from_text(canonical(record.body["mechanism"]))
+    lines = {name: tuple(e.name for e in work.line(name)) for name in named}
+    query = from_text(canonical(record.body["mechanism"]))
     rule = holds_ if record.type == "hold" else spends
     lost = frozenset(members) - found.keys()
     heads = {
-        name: found[name].seq if name in found else page.entry(name).head_seq for name in named
+        name: found[name].seq if name in found else work.entry(name).head_seq for name in named
     }
     return Done(
         found.get(named[0], record),
         {name: (each.seq, each.hash) for name, each in found.items()},
-        Standings(asked, named, one, lines, standings, lost, rule, caps_of(page, heads)),
+        BudgetSnapshots(query, named, one, lines, snapshots, lost, rule, caps_of(work, heads)),
         True,
     )
 
 
-def _of_group(page: Page, record: Record, name: str, seq: int) -> Record | None:
+def _of_group(work: UnitOfWork, record: Record, name: str, seq: int) -> Record | None:
     """The record that a budget got together with this one; None where a recovery lost it."""
     if record.budget == name:
         return record
-    entry = page.entry(name)
+    entry = work.entry(name)
     if entry.retired and entry.head_seq < seq:
         return None
-    found = page.record_at(name, seq)
+    found = work.record_at(name, seq)
     return None if entry.retired and found.body.get("group") != record.body["group"] else found

@@ -10,8 +10,8 @@ from typing import Any
 from residua.errors import UnknownHold
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry
-from residua.ledger.domain.described_query import Asked
-from residua.ledger.domain.rules import Ruling
+from residua.ledger.domain.described_query import DescribedQuery
+from residua.ledger.domain.rules import BudgetDecision
 from residua.ledger.operations.requests import (
     LEDGER,
     Done,
@@ -22,14 +22,14 @@ from residua.ledger.operations.requests import (
     check_holds_provable,
     check_relation,
     held_now,
-    relation_rulings,
+    relation_refusals,
     replay,
     replayed,
     request_hash,
-    standings_now,
+    snapshots_now,
     stated_holds,
 )
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Canonical, Record
 from residua.sized_cache import sized_cache
@@ -42,21 +42,21 @@ class Spend(Request):
     key: str
     one: bool
     """Whether a single budget was named, rather than a list."""
-    asked: Asked
+    query: DescribedQuery
     assumed: bool
 
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
-        return _spend_hash(self.names, self.asked.text, self.assumed)
+        return _spend_hash(self.names, self.query.text, self.assumed)
 
-    def run(self, page: Page) -> Done:
-        before = replay(page, self, self.request, self.one)
+    def run(self, work: UnitOfWork) -> Done:
+        before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
-        entries, rulings = judged(page, self, rules.spend)
-        made = _record(page, "spend", self, self.request, entries, rulings, {})
-        return _done(page, self, self.request, entries, made)
+        entries, decisions = decide_all(work, self, rules.spend)
+        made = _record(work, "spend", self, self.request, entries, decisions, {})
+        return _done(work, self, self.request, entries, made)
 
 
 @sized_cache(maxsize=4096)
@@ -64,45 +64,47 @@ def _spend_hash(names: tuple[str, ...], text: str, assumed: bool) -> str:
     return request_hash("spend", names, {"mechanism": text, "assumed": assumed})
 
 
-def judged(page: Page, asking: Spend, rule: rules.Rule) -> tuple[list[Entry], dict[str, Ruling]]:
+def decide_all(
+    work: UnitOfWork, asking: Spend, rule: rules.Rule
+) -> tuple[list[Entry], dict[str, BudgetDecision]]:
     """The budgets that a request charges, and what a rule says of each."""
-    check_relation(asking.asked, asking.assumed)
-    entries = charged(page, asking.names)
-    rulings = relation_rulings(asking.asked, entries)
-    if not rulings:
-        standings = {entry.name: page.standing(entry) for entry in entries}
-        rulings = page.rule(rules.judge, standings, rule, asking.asked)
-    return entries, rulings
+    check_relation(asking.query, asking.assumed)
+    entries = charged(work, asking.names)
+    decisions = relation_refusals(asking.query, entries)
+    if not decisions:
+        snapshots = {entry.name: work.snapshot(entry) for entry in entries}
+        decisions = work.rule(rules.judge, snapshots, rule, asking.query)
+    return entries, decisions
 
 
 def _record(
-    page: Page,
+    work: UnitOfWork,
     type: str,
     asking: Spend,
     request: str,
     entries: Sequence[Entry],
-    rulings: Mapping[str, Ruling],
+    decisions: Mapping[str, BudgetDecision],
     fields: Mapping[str, Any],
 ) -> dict[str, Record]:
     """Record a decision on every budget of a group; debit them all, or none."""
-    refused_by, reason = binding(rulings, entries)
+    refused_by, reason = binding(decisions, entries)
     admitted = refused_by is None
     after: dict[str, str] = {}
     held: dict[str, Canonical] = {}
     if admitted and type != "hold":
-        after = {entry.name: entry.moved(rulings[entry.name].state) for entry in entries}
+        after = {entry.name: entry.moved(decisions[entry.name].state) for entry in entries}
     for entry in entries if admitted else ():
-        ruling = rulings[entry.name]
-        if len(ruling.held) > ruling.kept:
-            open_ = [page.holds[id].asked for id in entry.holds if id != fields.get("hold")]
-            open_ += [asking.asked] * (type == "hold")
-            check_holds_provable(entry, ruling, open_)
+        decided = decisions[entry.name]
+        if len(decided.held) > decided.kept:
+            open_ = [work.holds[id].query for id in entry.holds if id != fields.get("hold")]
+            open_ += [asking.query] * (type == "hold")
+            check_holds_provable(entry, decided, open_)
             text = after.get(entry.name, entry.state_text)
-            held[entry.name] = stated_holds(page, entry, text, ruling.held[ruling.kept :])
+            held[entry.name] = stated_holds(work, entry, text, decided.held[decided.kept :])
     common = {
         "key": asking.key,
         "request": request,
-        "mechanism": asking.asked.written,
+        "mechanism": asking.query.written,
         "assumed": asking.assumed,
         "admitted": admitted,
         "binding": refused_by,
@@ -111,16 +113,16 @@ def _record(
     }
     # From here on nothing fails.
     # Each budget records what the query costs it.
-    reasons = {name: ruling.reason for name, ruling in rulings.items()} if admitted else None
-    made = append_group(page, type, asking.principal, entries, common, after, held, reasons)
+    reasons = {name: decided.reason for name, decided in decisions.items()} if admitted else None
+    made = append_group(work, type, asking.principal, entries, common, after, held, reasons)
     if admitted:
         for entry in entries:
-            entry.spent, entry.held = True, rulings[entry.name].held
+            entry.spent, entry.held = True, decisions[entry.name].held
     return made
 
 
 def _done(
-    page: Page,
+    work: UnitOfWork,
     asking: Spend,
     request: str,
     entries: Sequence[Entry],
@@ -131,11 +133,11 @@ def _done(
     # The first of the group, as a recovery finds it.
     place = next(iter(made.values()))
     row = KeyRow(request, place.budget, place.seq, held_now(entries))
-    page.add_key(asking.principal, asking.key, row)
+    work.add_key(asking.principal, asking.key, row)
     return Done(
         made[asking.names[0]],
         {name: (each.seq, each.hash) for name, each in made.items()},
-        standings_now(page, asking.asked, asking.names, asking.one, entries, rule),
+        snapshots_now(work, asking.query, asking.names, asking.one, entries, rule),
         False,
     )
 
@@ -150,27 +152,27 @@ class Reserve(Spend):
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
-        fields = {"mechanism": self.asked.text, "assumed": self.assumed, "ttl": self.ttl}
+        fields = {"mechanism": self.query.text, "assumed": self.assumed, "ttl": self.ttl}
         return request_hash("reserve", self.names, fields)
 
-    def run(self, page: Page) -> Done:
-        before = replay(page, self, self.request, self.one)
+    def run(self, work: UnitOfWork) -> Done:
+        before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
-        entries, rulings = judged(page, self, rules.hold)
-        made = max(page.now, *(entry.time for entry in entries))
+        entries, decisions = decide_all(work, self, rules.hold)
+        made = max(work.now, *(entry.time for entry in entries))
         expires = clock.later(made, self.ttl)
         fields = {"hold": self.id, "expires": expires}
-        records = _record(page, "hold", self, self.request, entries, rulings, fields)
-        if all(ruling.admitted for ruling in rulings.values()):
+        records = _record(work, "hold", self, self.request, entries, decisions, fields)
+        if all(decided.admitted for decided in decisions.values()):
             members = tuple(sorted(entry.name for entry in entries))
-            page.add_hold(
+            work.add_hold(
                 HoldRow(
-                    self.id, self.principal, self.key, members, self.asked.text, self.assumed,
+                    self.id, self.principal, self.key, members, self.query.text, self.assumed,
                     made, expires, "open",
                 )
             )  # fmt: skip
-        return _done(page, self, self.request, entries, records, rules.holds)
+        return _done(work, self, self.request, entries, records, rules.holds)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,38 +182,38 @@ class Commit(Request):
     hold: str
     key: str
 
-    def run(self, page: Page) -> Done:
+    def run(self, work: UnitOfWork) -> Done:
         request = request_hash("commit", (), {"hold": self.hold})
-        row = page.holds.get(self.hold)
-        named = () if row is None else _leaves(page, row.members)
-        before = replay(page, self, request, len(named) == 1, named)
+        row = work.holds.get(self.hold)
+        named = () if row is None else _leaves(work, row.members)
+        before = replay(work, self, request, len(named) == 1, named)
         if before is not None:
             return before
         if row is not None and row.status == "committed" and row.ended_by is not None:
             budget, seq, kept = row.ended_by.split("\n")
             place = KeyRow("", budget, int(seq), kept or None)
-            return replayed(page, place, named, len(named) == 1)
-        row, entries = _open_hold(page, self.hold)
+            return replayed(work, place, named, len(named) == 1)
+        row, entries = _open_hold(work, self.hold)
         for name in row.members:
-            page.open_line(name)
-        standings = {entry.name: page.standing(entry) for entry in entries}
+            work.open_line(name)
+        snapshots = {entry.name: work.snapshot(entry) for entry in entries}
         order = {entry.name: entry.holds.index(row.id) for entry in entries}
-        rulings = page.rule(rules.judge_commit, standings, order)
+        decisions = work.rule(rules.judge_commit, snapshots, order)
         asking = Spend(
             principal=self.principal, names=named, one=len(named) == 1, key=self.key,
-            asked=row.asked, assumed=row.assumed,
+            query=row.query, assumed=row.assumed,
         )  # fmt: skip
-        made = _record(page, "commit", asking, request, entries, rulings, {"hold": row.id})
-        if all(ruling.admitted for ruling in rulings.values()):
-            page.end_hold(row, "committed", None)
+        made = _record(work, "commit", asking, request, entries, decisions, {"hold": row.id})
+        if all(decided.admitted for decided in decisions.values()):
+            work.end_hold(row, "committed", None)
             places = {name: each.seq for name, each in made.items()}
             row.ended_by = committed_at(places, held_now(entries))
-        return _done(page, asking, request, entries, made)
+        return _done(work, asking, request, entries, made)
 
 
-def _leaves(page: Page, members: Sequence[str]) -> tuple[str, ...]:
+def _leaves(work: UnitOfWork, members: Sequence[str]) -> tuple[str, ...]:
     """The budgets of a group that are not there as the ancestors of others."""
-    above = {entry.name for name in members for entry in page.line(name)[1:]}
+    above = {entry.name for name in members for entry in work.line(name)[1:]}
     return tuple(sorted(name for name in members if name not in above))
 
 
@@ -228,9 +230,9 @@ class Cancel(Request):
     hold: str
     reason: str
 
-    def run(self, page: Page) -> None:
-        row, entries = _open_hold(page, self.hold)
-        release(page, row, entries, "cancel", self.principal, self.reason)
+    def run(self, work: UnitOfWork) -> None:
+        row, entries = _open_hold(work, self.hold)
+        release(work, row, entries, "cancel", self.principal, self.reason)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,26 +241,26 @@ class Expire(Request):
 
     id: str
 
-    def run(self, page: Page) -> None:
-        row = page.holds[self.id]
+    def run(self, work: UnitOfWork) -> None:
+        row = work.holds[self.id]
         if row.status == "open":
-            entries = [page.entry(name) for name in row.members]
-            release(page, row, entries, "expire", LEDGER, f"its time was over at {row.expires}")
+            entries = [work.entry(name) for name in row.members]
+            release(work, row, entries, "expire", LEDGER, f"its time was over at {row.expires}")
 
 
 def release(
-    page: Page, row: HoldRow, entries: list[Entry], type: str, by: str, reason: str
+    work: UnitOfWork, row: HoldRow, entries: list[Entry], type: str, by: str, reason: str
 ) -> None:
     """Record that a hold is gone from every budget of its group. No state moves."""
-    append_group(page, type, by, entries, {"hold": row.id, "reason": reason}, {})
-    page.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
+    append_group(work, type, by, entries, {"hold": row.id, "reason": reason}, {})
+    work.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
 
 
-def _open_hold(page: Page, id: str) -> tuple[HoldRow, list[Entry]]:
+def _open_hold(work: UnitOfWork, id: str) -> tuple[HoldRow, list[Entry]]:
     """An open reservation and its budgets."""
-    row = page.holds.get(id)
+    row = work.holds.get(id)
     if row is None:
         raise UnknownHold(f"there is no reservation {id!r}")
     if row.status != "open":
         raise UnknownHold(f"reservation {id!r} is not open: it was {row.status}")
-    return row, [page.entry(name) for name in row.members]
+    return row, [work.entry(name) for name in row.members]

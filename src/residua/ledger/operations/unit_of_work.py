@@ -27,9 +27,9 @@ from residua.errors import (
 from residua.filters.query import Query
 from residua.ledger.domain.budget_row import Entry
 from residua.ledger.domain.described_query import from_text
-from residua.ledger.domain.rules import Ruling, Standing
+from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, without_hold
-from residua.ledger.operations.early_rulings import EarlyRulings
+from residua.ledger.operations.early_decisions import EarlyDecisions
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.ledger.storage.schema import check_facts
@@ -52,7 +52,7 @@ HeldStates = Mapping[str, tuple[str, Held]]
 """By budget: the hash of a head, and `Entry.held` as of then."""
 
 
-class Page:
+class UnitOfWork:
     """The working set of one transaction."""
 
     def __init__(
@@ -62,12 +62,12 @@ class Page:
         ledger: str,
         incarnation: str,
         held: HeldStates = MappingProxyType({}),
-        early: EarlyRulings | None = None,
+        early: EarlyDecisions | None = None,
     ):
         """`held` has what is known to be needed for open holds."""
         self.connection = connection
         self._held = held
-        self._early = EarlyRulings() if early is None else early
+        self._early = EarlyDecisions() if early is None else early
         self.within: int | None = None
         """Operations that the next decision may take; None: as many as it needs."""
         self.store = store
@@ -101,18 +101,18 @@ class Page:
         With a lock it is what they are once nobody else writes to these budgets. Raises where the
         ledger became another one.
         """
-        wanted, asked = sorted(set(names)), set(keys)
+        wanted, wanted_keys = sorted(set(names)), set(keys)
         questions: list[Question] = self.store.locking(wanted) if lock else []
         first = len(questions)
         questions.append((self.store.facts_and_time, {}))
         if wanted:
             questions.append((rows.BUDGETS, {"names": listed(wanted)}))
-        if asked:
-            questions.append(_keys(asked))
+        if wanted_keys:
+            questions.append(_keys(wanted_keys))
         facts, *found = self.store.ask(self.connection, questions)[first:]
         self._look(facts)
-        if asked:
-            self._take_keys(found.pop(), asked)
+        if wanted_keys:
+            self._take_keys(found.pop(), wanted_keys)
         if wanted:
             self._take(found.pop())
 
@@ -276,12 +276,16 @@ class Page:
             raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be spent")
         return self.line(name)
 
-    def standing(self, entry: Entry) -> Standing:
+    def snapshot(self, entry: Entry) -> BudgetSnapshot:
         """The snapshot of a budget."""
-        holds = tuple([self.holds[id].asked for id in entry.holds]) if entry.holds else ()
-        return Standing(entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held)
+        holds = tuple([self.holds[id].query for id in entry.holds]) if entry.holds else ()
+        return BudgetSnapshot(
+            entry.filter, entry.state, holds, entry.relation, entry.unit, entry.held
+        )
 
-    def rule(self, judge: Callable[..., dict[str, Ruling]], *arguments: Any) -> dict[str, Ruling]:
+    def rule(
+        self, judge: Callable[..., dict[str, BudgetDecision]], *arguments: Any
+    ) -> dict[str, BudgetDecision]:
         """What `judge` rules; raises `Slow` where that takes too long."""
         return self._early.find(self.within, judge, *arguments)
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger, StoreUnavailable
 from residua.ledger.domain.budget_row import Entry
-from residua.ledger.operations.committer import Gate
+from residua.ledger.operations.committer import Committer
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, FileAnchor, Marks, behind
 from residua.ledger.storage.rows import hash_at
@@ -18,57 +18,57 @@ from residua.ledger.storage.store import Store
 _B = schema.budgets
 
 
-def why_closed(gate: Gate) -> str | None:
+def why_closed(committer: Committer) -> str | None:
     """Why opening a ledger for writing would give a read-only one, or None.
 
     What the anchor says is read first, so that a store that others write to is never behind it.
     """
-    if gate.anchor is None:
+    if committer.anchor is None:
         return None
     try:
-        said = gate.anchor.read()
-        with gate.store.reading() as connection:
-            return may_have_lost(gate, said, heads_in(connection), connection)
+        said = committer.anchor.read()
+        with committer.store.reading() as connection:
+            return may_have_lost(committer, said, heads_in(connection), connection)
     except OSError as error:
-        return f"the anchor {gate.anchor} cannot be read: {error}"
+        return f"the anchor {committer.anchor} cannot be read: {error}"
     except LedgerError as error:
         return str(error)
 
 
-def hold_against_anchor(gate: Gate) -> LedgerError | None:
+def hold_against_anchor(committer: Committer) -> LedgerError | None:
     """Compare the store with its anchor; why nothing may be written, if so.
 
     What the anchor says is read first, so that a store that others write to is never behind it.
     """
-    anchor = gate.anchor
+    anchor = committer.anchor
     assert anchor is not None
     try:
         said = anchor.read()
-        with gate.store.reading() as connection:
+        with committer.store.reading() as connection:
             heads = heads_in(connection)
             if said is None and heads:
                 # Perhaps another process has just made both.
                 said = anchor.read()
-            why = may_have_lost(gate, said, heads, connection)
-            facts, here = facts_in(connection) or {}, gate.store.identity(connection)
+            why = may_have_lost(committer, said, heads, connection)
+            facts, here = facts_in(connection) or {}, committer.store.identity(connection)
         if why is not None:
             return ReadOnlyLedger(why)
         if said is None:
-            anchor.create(Anchored(gate.ledger, gate.incarnation))
+            anchor.create(Anchored(committer.ledger, committer.incarnation))
         elif isinstance(anchor, FileAnchor):
             anchor.compact()
-        anchor.incarnation = gate.incarnation
+        anchor.incarnation = committer.incarnation
         known = dict(said.marks) if said is not None else {}
         ahead = {n: head for n, head in heads.items() if n not in known or known[n][0] < head[0]}
         if ahead:
             # Perhaps of a process that died before it was durable.
-            with gate.store.writing() as connection:
-                gate.store.make_durable(connection)
-            anchor.write(ahead, lambda said: gate.check_one_chain(ahead, known, said))
+            with committer.store.writing() as connection:
+                committer.store.make_durable(connection)
+            anchor.write(ahead, lambda said: committer.check_one_chain(ahead, known, said))
         # The anchor's contents may not be synced: its writer may have died before that.
-        gate.anchored, gate.others = ahead, {**gate.others, **known}
+        committer.anchored, committer.others = ahead, {**committer.others, **known}
         if facts.get(HOME) != (here or None) or UNANCHORED in facts:
-            _settle(gate.store, here or None)
+            _settle(committer.store, here or None)
     except BrokenRecord as error:
         return ReadOnlyLedger(f"{error}; recover the ledger (residua recover)")
     except ReadOnlyLedger as error:
@@ -94,20 +94,20 @@ def must_be_open(read_only: str | None) -> None:
 
 
 def may_have_lost(
-    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
+    committer: Committer, said: Anchored | None, heads: Marks, connection: Connection
 ) -> str | None:
     """Why nothing may be written to a store that its anchor says this of, if so."""
-    lost = _lost(gate, said, heads, connection)
+    lost = _lost(committer, said, heads, connection)
     home = (facts_in(connection) or {}).get(HOME)
-    if not lost and home not in (None, gate.store.identity(connection)):
-        lost = _moved(gate, said, heads)
+    if not lost and home not in (None, committer.store.identity(connection)):
+        lost = _moved(committer, said, heads)
     if not lost:
         return None
     name, why = next(iter(lost.items()))
     budget = f"budget {name!r}: " if name else ""
     more = f" (and {len(lost) - 1} more)" if len(lost) > 1 else ""
     return (
-        f"{gate.store.place} may have lost spends: {budget}{why}{more};"
+        f"{committer.store.place} may have lost spends: {budget}{why}{more};"
         " recover the ledger (residua recover)"
     )
 
@@ -125,37 +125,37 @@ def heads_in(connection: Connection) -> dict[str, tuple[int, str]]:
 
 
 def _lost(
-    gate: Gate, said: Anchored | None, heads: Marks, connection: Connection
+    committer: Committer, said: Anchored | None, heads: Marks, connection: Connection
 ) -> dict[str, str]:
     """The budgets of which something may be lost, and why; under `""`, of all."""
     if said is None:
         # The file of a user for PostgreSQL may be that of a machine which is new here.
-        shared = gate.anchor is not None and gate.anchor.shared
-        lost_anchor = heads and (shared or gate.store.place.path is not None)
-        return {"": f"the anchor {gate.anchor} is gone"} if lost_anchor else {}
-    if said.ledger != gate.ledger:
-        return {"": f"the anchor {gate.anchor} belongs to another ledger, {said.ledger}"}
-    if said.incarnation != gate.incarnation:
-        return {"": f"the anchor {gate.anchor} belongs to another incarnation"}
+        shared = committer.anchor is not None and committer.anchor.shared
+        lost_anchor = heads and (shared or committer.store.place.path is not None)
+        return {"": f"the anchor {committer.anchor} is gone"} if lost_anchor else {}
+    if said.ledger != committer.ledger:
+        return {"": f"the anchor {committer.anchor} belongs to another ledger, {said.ledger}"}
+    if said.incarnation != committer.incarnation:
+        return {"": f"the anchor {committer.anchor} belongs to another incarnation"}
     hashes = {
         (name, seq): hash_at(connection, name, seq) or "" for name, (seq, _) in said.marks.items()
     }
     return behind(said.marks, heads, hashes)
 
 
-def _moved(gate: Gate, said: Anchored | None, heads: Marks) -> dict[str, str]:
+def _moved(committer: Committer, said: Anchored | None, heads: Marks) -> dict[str, str]:
     """Why spends may be lost in a database that is another than the one which wrote last.
 
     A shared anchor would know. The file of one machine does if it knows every head:
     one that does not is not the only one.
     """
-    assert gate.anchor is not None
-    if not heads or (said is not None and (gate.anchor.shared or said.marks == heads)):
+    assert committer.anchor is not None
+    if not heads or (said is not None and (committer.anchor.shared or said.marks == heads)):
         return {}
     knows = (
         "there is no anchor"
         if said is None
-        else f"the anchor {gate.anchor} knows only some of the budgets"
+        else f"the anchor {committer.anchor} knows only some of the budgets"
     )
     return {"": f"the database was restored, moved or copied, or a standby took over, and {knows}"}
 

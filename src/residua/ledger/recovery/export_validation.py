@@ -21,18 +21,20 @@ from residua import checks
 from residua.errors import BrokenRecord, ResiduaError, StoreUnavailable
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.budget_row import Entry, state_of
-from residua.ledger.domain.described_query import Asked, from_text
-from residua.ledger.domain.rules import Standing
+from residua.ledger.domain.described_query import DescribedQuery, from_text
+from residua.ledger.domain.rules import BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in
 from residua.ledger.operations.requests import stated_holds, tables_of
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.mechanisms.relations import RELATIONS
 from residua.records import LEAST_WINDOW, Record, canonical, state_after
 
 _ASKED = ("spend", "commit", "hold")
 
 
-def is_reproduced(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
+def is_reproduced(
+    work: UnitOfWork, entry: Entry, record: Record, held: Mapping[str, DescribedQuery]
+) -> bool:
     """Whether this process decides as the next record says; raises if no process could.
 
     `held` has the queries of the open holds, in the order in which they were made. Where decisions
@@ -43,14 +45,14 @@ def is_reproduced(page: Page, entry: Entry, record: Record, held: Mapping[str, A
     if entry.retired:
         raise wrong(record, f"a {type} follows, and the budget is retired")
     if type == "create":
-        return canonical(body["state"]) == _first(entry) and _has_tables(page, entry, record)
+        return canonical(body["state"]) == _first(entry) and _has_tables(work, entry, record)
     if type == "refresh":
         due = entry.window is not None and clock.is_over(entry.window_ends, body["time"])
         if not due or body["generation"] != entry.generation + 1:
             raise wrong(record, "a new window begins that was not due")
         if entry.holds:
             raise wrong(record, f"a new window begins while {len(entry.holds)} holds are open")
-        return canonical(body["state"]) == _first(entry) and _has_tables(page, entry, record)
+        return canonical(body["state"]) == _first(entry) and _has_tables(work, entry, record)
     if canonical(body["before"]) != entry.state_text:
         raise wrong(record, "the state before is not what the records so far leave")
     if not moves and body["before"] != body["after"]:
@@ -62,10 +64,10 @@ def is_reproduced(page: Page, entry: Entry, record: Record, held: Mapping[str, A
     if type not in _ASKED:
         return True
     same = not moves or _next_state(entry, body) == canonical(state_after(record))
-    return _states_holds(page, entry, record, held) and same and _has_tables(page, entry, record)
+    return _states_holds(work, entry, record, held) and same and _has_tables(work, entry, record)
 
 
-def _has_tables(page: Page, entry: Entry, record: Record) -> bool:
+def _has_tables(work: UnitOfWork, entry: Entry, record: Record) -> bool:
     """Whether a record names the tables of the state that it leads to."""
     body = record.body
     if body.get("before") == state_after(record):
@@ -73,7 +75,7 @@ def _has_tables(page: Page, entry: Entry, record: Record) -> bool:
             raise wrong(record, "tables are named, and the committed state does not move")
         return True
     return canonical(body["tables"]) == _text(
-        tables_of(page, entry, canonical(state_after(record)))
+        tables_of(work, entry, canonical(state_after(record)))
     )
 
 
@@ -81,10 +83,12 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, Asked]) -> bool:
+def _states_holds(
+    work: UnitOfWork, entry: Entry, record: Record, held: Mapping[str, DescribedQuery]
+) -> bool:
     """Whether a record states what follows with the open holds as it follows here."""
     body = record.body
-    open_: list[Asked] = [each for id, each in held.items() if id != body.get("hold")]
+    open_: list[DescribedQuery] = [each for id, each in held.items() if id != body.get("hold")]
     if record.type == "hold":
         open_.append(from_text(canonical(body["mechanism"])))
     most = len(open_) if body["admitted"] else 0
@@ -100,16 +104,16 @@ def _states_holds(page: Page, entry: Entry, record: Record, held: Mapping[str, A
         at = entry.holds.index(ends)
         stays = stays[:at] + stays[at + 1 :]
     stays = stays[: most - stated]
-    needed = _worked_out(entry, body, open_, stays)
+    needed = _computed(entry, body, open_, stays)
     entry.held = needed or ()
     if needed is None or needed[: most - stated] != stays:
         return False
     text = canonical(body["after"])
-    return canonical(body["holds"]) == stated_holds(page, entry, text, needed[most - stated :])
+    return canonical(body["holds"]) == stated_holds(work, entry, text, needed[most - stated :])
 
 
-def _worked_out(
-    entry: Entry, body: Any, open_: Sequence[Asked], stays: tuple[Any, ...]
+def _computed(
+    entry: Entry, body: Any, open_: Sequence[DescribedQuery], stays: tuple[Any, ...]
 ) -> Held | None:
     """What each open hold needs, in the way that the record says; None where one is refused here.
 
@@ -117,10 +121,10 @@ def _worked_out(
     """
     try:
         state = state_of(entry.filter_text, canonical(body["after"]))
-        standing = Standing(entry.filter, state, tuple(open_), entry.relation, entry.unit)
+        snapshot = BudgetSnapshot(entry.filter, state, tuple(open_), entry.relation, entry.unit)
         place = _component(body["holds"], stays)
         if place is None:
-            return rules.fold(standing, state, open_)
+            return rules.fold(snapshot, state, open_)
         for part in entry.filter.additive_parts(state):
             if part.place == place[0]:
                 return set_aside_in(part, open_, entry.relation)
@@ -142,11 +146,11 @@ def _first(entry: Entry) -> str:
 
 def _next_state(entry: Entry, body: Any) -> str | None:
     """The state that follows what was asked; None where it is refused."""
-    asked = from_text(canonical(body["mechanism"]))
-    if asked.contradicts(entry.relation, entry.unit) is not None:
+    query = from_text(canonical(body["mechanism"]))
+    if query.contradicts(entry.relation, entry.unit) is not None:
         return None
     try:
-        decision = rules.decided(entry.filter, entry.state, asked.query, entry.relation)
+        decision = rules.decided(entry.filter, entry.state, query.query, entry.relation)
     except ResiduaError:
         return None
     return entry.moved(decision.state) if decision.admitted else None
@@ -160,7 +164,7 @@ _UNREADABLE = (
 
 
 def check_fields(record: Record) -> None:
-    """Raise `BrokenRecord` where a field of a record is not one that a gate writes."""
+    """Raise `BrokenRecord` where a field of a record is not one that a committer writes."""
     body = record.body
     for name, value in body.items():
         wanted, is_good = _FIELDS.get(name, ("", None))

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from residua.errors import BrokenRecord
 from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
-from residua.ledger.domain.described_query import Asked, from_text
+from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.operations.spending import committed_at
-from residua.ledger.operations.unit_of_work import Page, drop_hold
+from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
 from residua.ledger.recovery.export_validation import is_reproduced, wrong
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Record, canonical, state_after
@@ -26,8 +26,8 @@ _ENDED = {"commit": "committed", "cancel": "cancelled", "expire": "expired"}
 class Derivation:
     """Records on their way into rows: `apply` them chain by chain, then `finish`."""
 
-    def __init__(self, page: Page):
-        self.page = page
+    def __init__(self, work: UnitOfWork):
+        self.work = work
         self._held: dict[tuple[str, int], tuple[str, ...]] = {}
         """Open holds of a budget after each of its records that has a group."""
         self._asked: dict[tuple[str, str], Record] = {}
@@ -43,36 +43,36 @@ class Derivation:
 
     def apply(self, record: Record, id: int) -> None:
         """Take over a record that is the next of its chain; a new budget gets the number `id`."""
-        page, body = self.page, record.body
+        work, body = self.work, record.body
         if record.type == "create":
             entry = new_entry(id, record.budget, body["time"], body)
             if entry.window is not None:
                 entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
-            page.add(entry)
+            work.add(entry)
             if entry.parent is not None:
-                parent = page.entries.get(entry.parent)
+                parent = work.entries.get(entry.parent)
                 if parent is None:
                     raise BrokenRecord(
                         f"the export of {entry.name!r} cannot be taken over without that of"
                         f" {entry.parent!r}, which is above it and must come first"
                     )
                 parent.children = "quotas" if entry.partition is None else "partitions"
-                page.touch(parent)
+                work.touch(parent)
         else:
-            entry = page.entry(record.budget)
+            entry = work.entry(record.budget)
         held = {id: self._query(id) for id in entry.holds}
-        if not is_reproduced(page, entry, record, held):
+        if not is_reproduced(work, entry, record, held):
             self.doubted.setdefault(entry.name, record.seq)
-        page.adopt(entry, record, canonical(state_after(record)))
+        work.adopt(entry, record, canonical(state_after(record)))
         self._follow(entry, record)
         if "group" in body:
             self._held[entry.name, record.seq] = entry.holds
             self._grouped[entry.name, record.seq] = record
 
-    def _query(self, id: str) -> Asked:
+    def _query(self, id: str) -> DescribedQuery:
         """The query of a hold, from the store or an applied record."""
         made = self._made.get(id)
-        return self.page.holds[id].asked if made is None else from_text(_mechanism(made))
+        return self.work.holds[id].query if made is None else from_text(_mechanism(made))
 
     def _follow(self, entry: Entry, record: Record) -> None:
         body, type = record.body, record.type
@@ -104,12 +104,12 @@ class Derivation:
         for record in self._grouped.values():
             for each in record.body["group"]:
                 name, seq = each["budget"], each["seq"]
-                entry = self.page.entries.get(name)
+                entry = self.work.entries.get(name)
                 if entry is None or entry.head_seq < seq:
                     lacking[name] = f"number {seq} was written together with one of others"
         for record in self._closed:
             for name, seq in record.body["below"].items():
-                entry = self.page.entries.get(name)
+                entry = self.work.entries.get(name)
                 if entry is None or entry.head_seq < seq:
                     above = record.budget
                     lacking[name] = f"number {seq} was written before {above!r} was retired"
@@ -118,35 +118,35 @@ class Derivation:
     def _check_below(self) -> None:
         """Raise where a retirement does not name all budgets under it."""
         for record in self._closed:
-            for name in self.page.heads_below(record.budget):
+            for name in self.work.heads_below(record.budget):
                 if name not in record.body["below"]:
                     raise wrong(record, f"below must name {name!r}, which is under it")
 
     def finish(self) -> None:
         """Write holds and keys, as far as the store has none of that name."""
-        page = self.page
+        work = self.work
         self._check_below()
         for id, record in self._made.items():
-            if id not in page.holds:
-                page.new_hold(self._hold(id, record))
+            if id not in work.holds:
+                work.new_hold(self._hold(id, record))
         for id, record in self._ended.items():
-            row = page.holds.get(id)
+            row = work.holds.get(id)
             if row is None:
                 raise BrokenRecord(f"the export ends the reservation {id!r}, which does not exist")
             if row.status == "open":
                 by = committed_at(dict(self._left(record)), self._open_after(record))
-                page.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
+                work.close_hold(row, _ENDED[record.type], by if record.type == "commit" else None)
         for who, record in self._asked.items():
-            if who not in page.keys:
+            if who not in work.keys:
                 place = next(self._left(record))
                 row_ = KeyRow(record.body["request"], *place, self._open_after(record))
-                page.add_key(*who, row_)
+                work.add_key(*who, row_)
 
     def _left(self, record: Record) -> Iterator[tuple[str, int]]:
         """Where the records of a group are that were not lost."""
         for each in record.body["group"]:
             name, seq = each["budget"], each["seq"]
-            entry, other = self.page.entries.get(name), self._grouped.get((name, seq), record)
+            entry, other = self.work.entries.get(name), self._grouped.get((name, seq), record)
             lost = entry is None or entry.head_seq < seq
             if not lost and other.body["group"] == record.body["group"]:
                 yield name, seq

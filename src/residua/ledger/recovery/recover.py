@@ -35,8 +35,8 @@ from residua.ledger.domain import clock
 from residua.ledger.domain.budget_row import RETIRING, Entry
 from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.operations.budgets import write_off
-from residua.ledger.operations.committer import Gate
-from residua.ledger.operations.unit_of_work import Page
+from residua.ledger.operations.committer import Committer
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.anchor_check import check_marked
 from residua.ledger.recovery.export import Exported, chain, read_export, table
 from residua.ledger.recovery.export_validation import check_fields, naming
@@ -44,7 +44,7 @@ from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
 from residua.ledger.storage.schema import HOME, UNANCHORED, facts_in, set_fact
-from residua.ledger.storage.store import TRIES, Again, Lost, Unsure
+from residua.ledger.storage.store import TRIES, Again, CommitUnknown, Lost
 from residua.records import Record, follows
 
 _B = schema.budgets
@@ -65,92 +65,94 @@ class Recovered:
 
 
 def recover(
-    gate: Gate, by: str, export: Any = None, retire: bool = False, heads: Any = None
+    committer: Committer, by: str, export: Any = None, retire: bool = False, heads: Any = None
 ) -> Recovered:
     """Make a ledger that lost spends writable again; what was done."""
-    if gate.anchor is None:
+    if committer.anchor is None:
         raise LedgerError("a ledger that was opened without an anchor cannot be recovered")
-    if gate.read_only:
+    if committer.read_only:
         raise ReadOnlyLedger(
-            f"{gate.store.place} was opened read-only: open it for writing to recover it"
+            f"{committer.store.place} was opened read-only: open it for writing to recover it"
         )
-    if gate.was_closed:
-        raise StoreUnavailable(f"{gate.store.place} is closed: open it again")
+    if committer.was_closed:
+        raise StoreUnavailable(f"{committer.store.place} is closed: open it again")
     vouched = _read_heads(heads)
     given = None if export is None else read_export(export)
     try:
-        return _retry(gate, by, given, vouched, retire)
+        return _retry(committer, by, given, vouched, retire)
     finally:
-        gate.anchor.belong(gate.ledger)
+        committer.anchor.belong(committer.ledger)
 
 
-def _retry(gate: Gate, by: str, given: Exported | None, vouched: Heads, retire: bool) -> Recovered:
-    where = gate.store.place
+def _retry(
+    committer: Committer, by: str, given: Exported | None, vouched: Heads, retire: bool
+) -> Recovered:
+    where = committer.store.place
     for left in range(TRIES - 1, -1, -1):
         try:
-            done = _Recovery(gate, by, given, vouched).run(retire)
+            done = _Recovery(committer, by, given, vouched).run(retire)
             break
         except Again as error:
             if isinstance(error, Lost) or not left:
                 raise StoreUnavailable(
                     f"{where} became unavailable or was busy ({error}); nothing was recovered"
                 ) from error
-        except Unsure as error:
+        except CommitUnknown as error:
             raise OutcomeUnknown(
                 f"{where} became unavailable while committing ({error}); whether the ledger is"
                 " recovered is not known: recover it again, in the same way"
             ) from error
-    gate.ledger = done.ledger
+    committer.ledger = done.ledger
     try:
-        _start_anchor(gate, done)
+        _start_anchor(committer, done)
     except ReadOnlyLedger as error:
-        gate.closed = error
+        committer.closed = error
         raise
-    except (OSError, LedgerError, Again, Unsure) as error:
-        gate.closed = ReadOnlyLedger(
-            f"the recovery of {where} is stored, but the anchor {gate.anchor} could not be started"
-            f" ({error}): recover it again"
+    except (OSError, LedgerError, Again, CommitUnknown) as error:
+        committer.closed = ReadOnlyLedger(
+            f"the recovery of {where} is stored, but the anchor {committer.anchor} could not be"
+            f" started ({error}): recover it again"
         )
-        raise StoreUnavailable(str(gate.closed)) from error
+        raise StoreUnavailable(str(committer.closed)) from error
     return done.result
 
 
-def _start_anchor(gate: Gate, done: _Recovery) -> None:
+def _start_anchor(committer: Committer, done: _Recovery) -> None:
     incarnation, heads = done.incarnation, done.heads
-    assert gate.anchor is not None
-    with gate.store.reading() as connection:
-        _check_present(gate, connection, incarnation)
-    gate.anchor.start(
-        Anchored(gate.ledger, incarnation, heads),
-        lambda marks: check_marked(gate.store, done.page.entries, done.said, marks),
+    assert committer.anchor is not None
+    with committer.store.reading() as connection:
+        _check_present(committer, connection, incarnation)
+    committer.anchor.start(
+        Anchored(committer.ledger, incarnation, heads),
+        lambda marks: check_marked(committer.store, done.work.entries, done.said, marks),
     )
-    with gate.store.writing() as connection:
-        gate.store.lock_schema(connection)
-        _check_present(gate, connection, incarnation)
+    with committer.store.writing() as connection:
+        committer.store.lock_schema(connection)
+        _check_present(committer, connection, incarnation)
         set_fact(connection, UNANCHORED, None)
-        gate.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
-    gate.incarnation, gate.anchored, gate.closed = incarnation, heads, None
-    gate.anchor.incarnation = incarnation
-    gate.others.clear()
-    gate.owed.clear()
+        committer.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
+    committer.incarnation, committer.anchored, committer.closed = incarnation, heads, None
+    committer.anchor.incarnation = incarnation
+    committer.others.clear()
+    committer.pending_marks.clear()
 
 
-def _check_present(gate: Gate, connection: Connection, incarnation: str) -> None:
+def _check_present(committer: Committer, connection: Connection, incarnation: str) -> None:
     """Raise if another recovery has finished since: then that one begins the anchor."""
     if (facts_in(connection) or {}).get("incarnation") != incarnation:
         raise ReadOnlyLedger(
-            f"{gate.store.place} was recovered again since, by another process: open it again"
+            f"{committer.store.place} was recovered again since, by another process: open it again"
         )
 
 
-def _anchor_contents(gate: Gate) -> Anchored | None:
-    assert gate.anchor is not None
+def _anchor_contents(committer: Committer) -> Anchored | None:
+    assert committer.anchor is not None
     try:
-        said = gate.anchor.read()
+        said = committer.anchor.read()
     except BrokenRecord:
         return None
     except OSError as error:
-        raise StoreUnavailable(f"the anchor {gate.anchor} cannot be read: {error}") from error
+        raise StoreUnavailable(f"the anchor {committer.anchor} cannot be read: {error}") from error
     return said
 
 
@@ -179,12 +181,12 @@ def _read_heads(heads: Any) -> Heads:
 class _Recovery:
     """One try, in one transaction."""
 
-    def __init__(self, gate: Gate, by: str, given: Exported | None, vouched: Heads):
-        self.gate, self.by = gate, by
+    def __init__(self, committer: Committer, by: str, given: Exported | None, vouched: Heads):
+        self.committer, self.by = committer, by
         self.given, self.vouched = given, vouched
         self.said: Anchored | None = None
         self.heads: dict[str, tuple[int, str]] = {}
-        self.ledger = gate.ledger
+        self.ledger = committer.ledger
         self.incarnation = ""
         self.result = Recovered(0, ())
         self._applied: dict[str, int] = {}
@@ -194,19 +196,21 @@ class _Recovery:
         """The incarnation of the anchor that was begun with the store, before it was another's."""
 
     def run(self, retire: bool) -> _Recovery:
-        store = self.gate.store
+        store = self.committer.store
         with store.writing() as connection:
             store.lock_schema(connection)
             facts = facts_in(connection) or {}
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
             # Whatever these are by now: a recovery may have been cut, and is done again.
             self.ledger = facts.get("ledger", "")
-            assert self.gate.anchor is not None
-            self.gate.anchor.belong(self.ledger)
+            assert self.committer.anchor is not None
+            self.committer.anchor.belong(self.ledger)
             if not names:
                 self._adopt(connection)
-            self.page = page = Page(connection, store, self.ledger, facts.get("incarnation", ""))
-            page.open(names, lock=True)
+            self.work = work = UnitOfWork(
+                connection, store, self.ledger, facts.get("incarnation", "")
+            )
+            work.open(names, lock=True)
             # Not before: another recovery may have begun it again since.
             self.said = self._own_anchor_contents(facts)
             self._trust(facts, store.identity(connection))
@@ -222,26 +226,26 @@ class _Recovery:
                     " retire them as fully spent"
                 )
             for name, why in lost.items():
-                write_off(page, name, why, self.by)
-            for name in page.entries:
+                write_off(work, name, why, self.by)
+            for name in work.entries:
                 self._resume(name)
             said = "" if self.said is None else self.said.incarnation
             known = [facts["incarnation"], said]
             if self.ledger != facts["ledger"]:
                 # It is unknown how many the lost store had, but not more than one a second.
-                known.append(f"{int(clock.seconds(page.now))}-")
+                known.append(f"{int(clock.seconds(work.now))}-")
             self.incarnation = next_incarnation(*known)
             self._say(connection, said or self._begun)
             self._check_whole()
-            page.flush()
-            store.commit(connection, self._landed)
-        self.heads = {name: (each.head_seq, each.head_hash) for name, each in page.entries.items()}
+            work.flush()
+            store.commit(connection, self._is_committed)
+        self.heads = {name: (each.head_seq, each.head_hash) for name, each in work.entries.items()}
         self.result = Recovered(sum(self._applied.values()), tuple(lost))
         return self
 
     def _own_anchor_contents(self, facts: Mapping[str, str]) -> Anchored | None:
         """The anchor's contents for this ledger; an anchor of another ledger is not replaced."""
-        said = _anchor_contents(self.gate)
+        said = _anchor_contents(self.committer)
         if said is None or said.ledger == self.ledger:
             return said
         if not said.marks and (
@@ -252,8 +256,8 @@ class _Recovery:
             self._begun = said.incarnation
             return None
         raise ReadOnlyLedger(
-            f"the anchor {self.gate.anchor} belongs to another ledger, {said.ledger}, and this is"
-            f" {self.ledger}: if the store of that one was lost, give its export to a ledger"
+            f"the anchor {self.committer.anchor} belongs to another ledger, {said.ledger}, and this"
+            f" is {self.ledger}: if the store of that one was lost, give its export to a ledger"
             " without budgets; else name another anchor"
         )
 
@@ -266,24 +270,24 @@ class _Recovery:
         (other,) = found
         if not _ID.fullmatch(other):
             raise BrokenRecord(f"the ledger id of the export is invalid: {checks.shown(other)}")
-        said = _anchor_contents(self.gate)
+        said = _anchor_contents(self.committer)
         if said is not None and said.ledger == self.ledger and said.marks:
             raise ReadOnlyLedger(
-                f"{self.gate.store.place} has lost its own budgets, which the anchor"
-                f" {self.gate.anchor} knows, and cannot become the ledger {other}: recover it, or"
-                " give the export to a new ledger"
+                f"{self.committer.store.place} has lost its own budgets, which the anchor"
+                f" {self.committer.anchor} knows, and cannot become the ledger {other}: recover it,"
+                " or give the export to a new ledger"
             )
         self.ledger = other
         set_fact(connection, "ledger", other)
-        assert self.gate.anchor is not None
-        self.gate.anchor.belong(other)
+        assert self.committer.anchor is not None
+        self.committer.anchor.belong(other)
 
     def _say(self, connection: Connection, said: str) -> None:
         set_fact(connection, "incarnation", self.incarnation)
         set_fact(connection, UNANCHORED, said or None)
-        set_fact(connection, HOME, self.gate.store.identity(connection) or None)
+        set_fact(connection, HOME, self.committer.store.identity(connection) or None)
 
-    def _landed(self, connection: Connection) -> bool:
+    def _is_committed(self, connection: Connection) -> bool:
         return (facts_in(connection) or {}).get("incarnation") == self.incarnation
 
     def _trust(self, facts: Mapping[str, str], home: str) -> None:
@@ -297,7 +301,7 @@ class _Recovery:
         self.trusted = said is not None and (
             said in (own, facts.get(UNANCHORED)) or newer(said, own)
         )
-        anchor, store = self.gate.anchor, self.gate.store
+        anchor, store = self.committer.anchor, self.committer.store
         shared = anchor is not None and anchor.shared
         if self.ledger != facts["ledger"]:
             # The store was lost. Of one that several machines wrote to, a file knows only a part.
@@ -309,7 +313,7 @@ class _Recovery:
         marks = {} if self.said is None else self.said.marks
         return any(
             entry.head_seq > marks.get(name, (-1, ""))[0]
-            for name, entry in self.page.entries.items()
+            for name, entry in self.work.entries.items()
         )
 
     # -- records ------------------------------------------------------------------------
@@ -318,19 +322,19 @@ class _Recovery:
         """Take over what continues the chains; the budgets that lack what it was written with."""
         if self.given is None:
             return {}
-        page, derived = self.page, Derivation(self.page)
-        top = max((entry.id for entry in page.entries.values()), default=0)
+        work, derived = self.work, Derivation(self.work)
+        top = max((entry.id for entry in work.entries.values()), default=0)
         for name, records in self.given.chains.items():
-            _check(page.ledger, name, records)
-            known = page.entries.get(name)
+            _check(work.ledger, name, records)
+            known = work.entries.get(name)
             seq = -1 if known is None else known.head_seq
             if known is not None:
-                _check_same(page.connection, known, records)
+                _check_same(work.connection, known, records)
             new = records[seq + 1 :]
             for record in new:
                 check_fields(record)
-            page.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
-            page.load_holds(r.body["hold"] for r in new if "hold" in r.body)
+            work.load_keys([(r.body["by"], r.key) for r in new if r.key is not None])
+            work.load_holds(r.body["hold"] for r in new if "hold" in r.body)
             for record in new:
                 top += record.type == "create"
                 with naming(record):
@@ -340,7 +344,7 @@ class _Recovery:
             if new:
                 self._applied[name], self._firsts[name] = len(new), seq + 1
         derived.finish()
-        page.add_tables(self.given.tables)
+        work.add_tables(self.given.tables)
         return derived.missing()
 
     def _check_whole(self) -> None:
@@ -355,16 +359,16 @@ class _Recovery:
             verifier = import_module("residua.verify.verification")
         except ModuleNotFoundError:
             return
-        page, connection = self.page, self.page.connection
-        new = page.appended()
+        work, connection = self.work, self.work.connection
+        new = work.appended()
         chains = {
             name: [*chain(lambda: nullcontext(connection), entry.id), *new.get(name, ())]
-            for name, entry in page.entries.items()
+            for name, entry in work.entries.items()
         }
         for problem in verifier.check_records(
-            chains, lambda hash: page.table(hash) or table(connection, hash)
+            chains, lambda hash: work.table(hash) or table(connection, hash)
         ):
-            entry = self.page.entries[problem.budget]
+            entry = self.work.entries[problem.budget]
             first = self._firsts.get(problem.budget)
             # What was wrong in the store before is not for a recovery to judge.
             if first is not None and (problem.seq is None or problem.seq >= first):
@@ -376,7 +380,7 @@ class _Recovery:
     def _prove(self, name: str, records: Sequence[Record], first: int) -> None:
         """Raise unless the verifier proves each step from a number on."""
         assert self.given is not None
-        tables, connection = self.given.tables, self.page.connection
+        tables, connection = self.given.tables, self.work.connection
         try:
             verifier = import_module("residua.verify")
         except ModuleNotFoundError as error:
@@ -398,19 +402,19 @@ class _Recovery:
 
     def _lost(self, lost: dict[str, str]) -> dict[str, str]:
         """The budgets that may still lack spends, unless they were retired for it before."""
-        page = self.page
+        work = self.work
         for name, (seq, head) in {} if self.said is None else self.said.marks.items():
-            entry = page.entries.get(name)
+            entry = work.entries.get(name)
             if entry is None:
                 lost[name] = f"number {seq} was acknowledged, and nothing of it is left"
             elif entry.head_seq < seq:
                 lost[name] = f"number {seq} was acknowledged, the store ended with its predecessors"
-            elif page.record_at(name, seq).hash != head:
+            elif work.record_at(name, seq).hash != head:
                 lost[name] = f"number {seq} was acknowledged as {head[:12]}…, and is another one"
         for name in self.vouched:
-            if name not in page.entries:
+            if name not in work.entries:
                 lost.setdefault(name, "it was vouched for, and nothing of it is left")
-        for name, entry in page.entries.items():
+        for name, entry in work.entries.items():
             if name in self.vouched and not self._ends_with(entry, *self.vouched[name]):
                 lost.setdefault(name, f"it ends with {entry.head_seq}, vouched for was another")
             elif name not in self.vouched and not self._anchored(entry):
@@ -419,7 +423,7 @@ class _Recovery:
                     f"records after {entry.head_seq} may be lost: the anchor does not exclude it,"
                     " and its last record was not vouched for",
                 )
-        return {name: why for name, why in lost.items() if not _given_up(page, name)}
+        return {name: why for name, why in lost.items() if not _is_given_up(work, name)}
 
     def _anchored(self, entry: Entry) -> bool:
         """Whether the anchor tells that nothing was acknowledged after the head."""
@@ -431,7 +435,7 @@ class _Recovery:
         """Whether a record is the last one, but for those of a recovery that is done again."""
         seq, hash = _head(entry)
         while hash != wanted:
-            record = self.page.record_at(entry.name, seq)
+            record = self.work.record_at(entry.name, seq)
             if record.type != "resume":
                 return False
             seq, hash = seq - 1, record.prev
@@ -439,12 +443,12 @@ class _Recovery:
 
     def _resume(self, name: str) -> None:
         """Record in a chain that goes on what was done, and how it is known to be complete."""
-        entry, applied = self.page.entries[name], self._applied.get(name, 0)
+        entry, applied = self.work.entries[name], self._applied.get(name, 0)
         anchored = self._anchored(entry)
         if entry.retired or (anchored and not applied):
             return
         if anchored:
-            known = f"the anchor {self.gate.anchor} knows of no later one"
+            known = f"the anchor {self.committer.anchor} knows of no later one"
         else:
             seq, hash = _head(entry)
             known = f"{self.by!r} vouches for number {seq}, {hash}, as the last one"
@@ -454,7 +458,7 @@ class _Recovery:
             "before": state,
             "after": state,
         }
-        self.page.append(entry, "resume", self.by, fields, entry.state_text)
+        self.work.append(entry, "resume", self.by, fields, entry.state_text)
 
 
 def _check_same(connection: Connection, entry: Entry, records: Sequence[Record]) -> None:
@@ -485,9 +489,9 @@ def _check(ledger: str, name: str, records: Sequence[Record]) -> None:
         before = record
 
 
-def _given_up(page: Page, name: str) -> bool:
+def _is_given_up(work: UnitOfWork, name: str) -> bool:
     """Whether nothing can be spent from it, by its last record."""
-    entry = page.entries.get(name)
+    entry = work.entries.get(name)
     if entry is None or not entry.retired:
         return False
-    return page.record_at(name, entry.head_seq).type in RETIRING
+    return work.record_at(name, entry.head_seq).type in RETIRING

@@ -101,7 +101,7 @@ class Anchor(ABC):
         else writes between that and the marks. If it raises, nothing is added.
         """
 
-    def news(self) -> Marks:
+    def changes(self) -> Marks:
         """The marks since the last call."""
         return {}
 
@@ -194,7 +194,7 @@ class FileAnchor(Anchor):
             with self._held() as file:
                 if not self._checked:
                     self._check_incarnation()
-                others = self._news(file)
+                others = self._changes(file)
                 if check is not None:
                     check(others)
                 self._add(file, lines)
@@ -219,15 +219,15 @@ class FileAnchor(Anchor):
             raise
         self._seen += len(lines)
 
-    def news(self) -> Marks:
+    def changes(self) -> Marks:
         with self._lock:
             if self._file is not None and self._was_replaced():
                 self._drop()
             if self._file is None:
                 self._file = self._opened()
-            return self._news(self._file)
+            return self._changes(self._file)
 
-    def _news(self, file: int) -> Marks:
+    def _changes(self, file: int) -> Marks:
         found = _read_from(file, self._seen - 1) if self._seen else b""
         if not found.startswith(b"\n"):
             # It was not read yet, or something else was put in its place.

@@ -35,7 +35,7 @@ from residua.ledger.storage.anchor import (
     check_begun,
     check_later,
 )
-from residua.ledger.storage.store import TRIES, Again, Place, Unsure, open_store
+from residua.ledger.storage.store import TRIES, Again, CommitUnknown, Place, open_store
 
 _A = Table(
     "residua_anchors",
@@ -75,7 +75,7 @@ class DatabaseAnchor(Anchor):
     def belong(self, ledger: str) -> None:
         self.ledger, self._mine = ledger, _A.c.ledger == ledger
         self._seen = 0
-        """The number of the last write that `news` has told of."""
+        """The number of the last write that `changes` has told of."""
 
     def facts(self) -> dict[str, str]:
         return self.store.facts()
@@ -91,7 +91,7 @@ class DatabaseAnchor(Anchor):
         _, incarnation = said.pop(_ITSELF)
         return Anchored(self.ledger, incarnation, said)
 
-    def news(self) -> Marks:
+    def changes(self) -> Marks:
         """The marks since the last call; it costs a query of the other database.
 
         Raises where that is away or lost the anchor: nothing is spent that could not be anchored.
@@ -176,8 +176,8 @@ class DatabaseAnchor(Anchor):
                     self.store.commit(connection, lambda _: False)
                 self._made = True
                 return
-            except (Again, Unsure) as error:
-                if isinstance(error, Unsure) and not left:
+            except (Again, CommitUnknown) as error:
+                if isinstance(error, CommitUnknown) and not left:
                     raise OutcomeUnknown(
                         f"the anchor {self} became unavailable: {error}"
                     ) from error

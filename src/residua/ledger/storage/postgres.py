@@ -24,10 +24,10 @@ from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Among, Prepared, Question, listed
 from residua.ledger.storage.store import (
     Again,
+    CommitUnknown,
     Lost,
     Place,
     Store,
-    Unsure,
     raised_by,
     unavailable,
 )
@@ -221,7 +221,7 @@ class PostgresStore(Store):
             return Lost(str(error.orig).strip())
         return unavailable(self.place, error)
 
-    def commit(self, connection: Connection, _landed: Callable[[Connection], bool]) -> None:
+    def commit(self, connection: Connection, _is_committed: Callable[[Connection], bool]) -> None:
         warnings: list[str] = connection.info[_WARNINGS]
         warnings.clear()
         try:
@@ -239,12 +239,12 @@ class PostgresStore(Store):
             silent = sqlstate is None or sqlstate[:2] in ("08", "57", "XX")
             if isinstance(failure, Lost) or (isinstance(failure, StoreUnavailable) and silent):
                 connection.invalidate()
-                raise Unsure(str(error.orig).strip()) from error
+                raise CommitUnknown(str(error.orig).strip()) from error
             raise failure from error
         if warnings:
             # Such as that it did not wait for the standby: committed here, perhaps not there.
             connection.invalidate()
-            raise Unsure(warnings[0])
+            raise CommitUnknown(warnings[0])
 
     def facts(self) -> dict[str, str]:
         return dict(self._facts)

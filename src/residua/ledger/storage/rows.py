@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from residua.ledger.domain.budget_row import Entry, from_row, to_row
-from residua.ledger.domain.described_query import Asked, from_text
+from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Among, Prepared, Write
 from residua.records import Record
@@ -69,7 +69,7 @@ class HoldRow:
     ended_by: str | None = None
 
     @cached_property
-    def asked(self) -> Asked:
+    def query(self) -> DescribedQuery:
         return from_text(self.mechanism)
 
 

@@ -1,8 +1,8 @@
 """The tables of a ledger, and what `meta` says of it.
 
 `records` is the truth: every other row can be worked out again from it. `budgets` has each chain's
-head and what the gate needs at a glance (open holds, the end of a window); there is no state in it,
-because the head record holds the state.
+head and what the committer needs at a glance (open holds, the end of a window); there is no state
+in it, because the head record holds the state.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from residua.errors import (
     UnsafeStore,
 )
 from residua.ledger.storage.statements import Question
-from residua.ledger.storage.store import Place, Store, Unsure, raised_by, unavailable
+from residua.ledger.storage.store import CommitUnknown, Place, Store, raised_by, unavailable
 
 _SETTLED = "residua_settled"
 _UNWRITTEN = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE)
@@ -160,7 +160,7 @@ class SqliteStore(Store):
             return BrokenRecord(f"{self.place}: a record is damaged: verify the ledger")
         return unavailable(self.place, error)
 
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
+    def commit(self, connection: Connection, is_committed: Callable[[Connection], bool]) -> None:
         try:
             if connection.in_transaction():
                 connection.commit()
@@ -174,13 +174,13 @@ class SqliteStore(Store):
                 # Nothing of it is seen now; but what is whole in the log is there after a crash.
                 if getattr(error.orig, "sqlite_errorcode", None) in _UNWRITTEN:
                     raise self.translated(error) from error
-                raise Unsure(str(error.orig)) from error
+                raise CommitUnknown(str(error.orig)) from error
             # What failed may have been the last step, after which it counts: look.
             try:
                 with self.reading() as other:
-                    there = landed(other)
+                    there = is_committed(other)
             except (StoreUnavailable, NotALedger):
-                raise Unsure(str(error.orig)) from error
+                raise CommitUnknown(str(error.orig)) from error
             if not there:
                 raise self.translated(error) from error
 

@@ -47,7 +47,7 @@ class Lost(Again):
     """The connection was dead before anything was committed: a new one may do."""
 
 
-class Unsure(Exception):
+class CommitUnknown(Exception):
     """The connection died while committing."""
 
 
@@ -152,8 +152,11 @@ class Store(ABC):
         """The meaning of a failure before the commit."""
 
     @abstractmethod
-    def commit(self, connection: Connection, landed: Callable[[Connection], bool]) -> None:
-        """Commit. Raises `Unsure` if the outcome is unknown; `landed` looks whether it is there."""
+    def commit(self, connection: Connection, is_committed: Callable[[Connection], bool]) -> None:
+        """Commit; `is_committed` finds out later whether it happened.
+
+        Raises `CommitUnknown` if the outcome is unknown.
+        """
 
     @cached_property
     def facts_and_time(self) -> Prepared:

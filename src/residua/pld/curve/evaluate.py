@@ -41,7 +41,7 @@ from residua.pld.curve.contour.moments import Moments
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms, exactly
-from residua.pld.families.factors import Factor, largest_loss, whole_curve
+from residua.pld.families.factors import Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
@@ -93,13 +93,13 @@ class Evaluator:
         made.pld, made._is_workspace = pld, True
         return made
 
-    def go_on_from(self, made: Contour | None, room: float) -> None:
+    def resume_from(self, made: Contour | None, room: float) -> None:
         """Start a workspace with a contour.
 
         `room` is how much longer than needed the period of others is made.
         """
         self.contours = (made,) if made is not None else ()
-        tune = partial(parameters.tuned, self._moments, skeleton=self._skeleton_moments)
+        tune = partial(parameters.choose_line, self._moments, skeleton=self._skeleton_moments)
         self.__dict__["_contour"] = partial(tune, room=room)
 
     # -- entry points -----------------------------------------------------------------
@@ -240,7 +240,7 @@ class Evaluator:
         return self.pld.gaussian is not None or self._has_mixtures
 
     @cached_property
-    def _is_dear(self) -> bool:
+    def _is_expensive(self) -> bool:
         """Whether contours of very small heights are not affordable."""
         return len(self._moments.mixtures) > _VARIOUS and self._top < np.inf
 
@@ -275,7 +275,7 @@ class Evaluator:
             return next(iter(pld.terms)).curve(t, dt)
         if self._one_smooth is not None:
             smooth, rest = self._one_smooth
-            return rest.smoothed_curve(t, dt, partial(whole_curve, smooth))
+            return rest.smoothed_curve(t, dt, partial(curve_at_all_t, smooth))
         lo, hi = self._table.curve(t, dt)
         if np.any(hi > 0.5):
             low, high = self._less(*self._table.complement(t, dt))
@@ -370,7 +370,7 @@ class Evaluator:
         return Moments(dict(self._skeleton.items()), whole.variance, whole.variance_error)
 
     @remembered_property
-    def _bones(self) -> small_support.Table:
+    def _skeleton_table(self) -> small_support.Table:
         """The skeleton written out."""
         bones = small_support.build((self._skeleton or {}).items())
         rounded = sum(n * f.eps for f, n in self.pld.terms.items() if isinstance(f, Laplace))
@@ -405,7 +405,7 @@ class Evaluator:
         for made in contours:
             if pending.size:
                 read(made)
-        if pending.size and self._is_dear:
+        if pending.size and self._is_expensive:
             above = self._above(flat[pending] - slack[pending])
             high[pending] = np.minimum(high[pending], above)
             pending = pending[above > _FAINT]
@@ -430,7 +430,7 @@ class Evaluator:
         if self._is_workspace:
             self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
-        least = _FAINT if self._is_dear else 0.0
+        least = _FAINT if self._is_expensive else 0.0
         lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
         if lost.size:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
@@ -442,7 +442,9 @@ class Evaluator:
 
         @remembered(maxsize=_KEPT, once=False)
         def make(t: float, accuracy: float, sharpness: float) -> Contour:
-            return parameters.tuned(self._moments, t, accuracy, sharpness, self._skeleton_moments)
+            return parameters.choose_line(
+                self._moments, t, accuracy, sharpness, self._skeleton_moments
+            )
 
         return make
 
@@ -468,9 +470,9 @@ class Evaluator:
         if made.absolute is None:
             return lo, hi
         if self.pld.gaussian is None:
-            more_lo, more_hi = self._bones.curve(t, slack)
+            more_lo, more_hi = self._skeleton_table.curve(t, slack)
         else:
-            more_lo, more_hi = self._smoothed(self._bones, t, slack)
+            more_lo, more_hi = self._smoothed(self._skeleton_table, t, slack)
         return (lo + more_lo) * (1.0 - 4.0 * U), (hi + more_hi) * (1.0 + 4.0 * U)
 
     def _less(self, lo: Floats, hi: Floats) -> tuple[Floats, Floats]:

@@ -60,7 +60,7 @@ _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
 
-def written_out(pld: Pld) -> Atoms:
+def listed_atoms(pld: Pld) -> Atoms:
     """The atoms of a finite PLD: exact for rational atoms, else rounded to nearest."""
     evaluator = pld._evaluator
     if evaluator._single_atoms is not None:
@@ -119,10 +119,10 @@ def below(pld: Pld, accuracy: float) -> ExactAtoms:
     lowered = np.maximum(lo * (1.0 - margin) - 2.0 * (hi - lo), 0.0)
     floor = Fraction(float(pld.mass_at_infinity_bounds.lo) * (1.0 - margin))
     total = 1 - Fraction(float(pld.mass_at_minus_infinity_bounds.lo) * (1.0 - margin))
-    return hanging(t, lowered, hi, x, floor, total, margin)
+    return convex_minorant_points(t, lowered, hi, x, floor, total, margin)
 
 
-def hanging(
+def convex_minorant_points(
     t: Floats,
     lo: Floats,
     hi: Floats,
@@ -376,7 +376,7 @@ def finite(profile: Profile, accuracy: float, side: Side) -> Pld:
     if side == "above":
         return from_exact(region_above(x, heights_at(t, x, hi), False, None))
     floor, missing = (Fraction(v) for v in profile.at_infinity)
-    return from_exact(hanging(t, lo, hi, x, floor, 1 - missing))
+    return from_exact(convex_minorant_points(t, lo, hi, x, floor, 1 - missing))
 
 
 def _end(curve: Curve) -> float:

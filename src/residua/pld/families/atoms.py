@@ -127,14 +127,14 @@ class Atoms:
             return np.zeros_like(t), np.zeros_like(t)
         if t.size * self.p.size <= PAIRS or np.max(t) > 600.0:
             work(6.0 * t.size * self.p.size, 40.0 * t.size * self.p.size)
-            wobble = self.loss_error + np.asarray(dt)
+            uncertainty = self.loss_error + np.asarray(dt)
             gap = t[..., None] - self.z
             share = -np.expm1(np.minimum(gap, 0.0))
             value = share @ self.p
-            near = np.where(gap < wobble[..., None], self.p, 0.0).sum(axis=-1)
+            near = np.where(gap < uncertainty[..., None], self.p, 0.0).sum(axis=-1)
             # e^{t-z} <= 1 there, so an error of the exponent counts at most once.
             rounding = (ATOM_ULPS + EXPM1_ULPS + self.p.size + 4.0) * U
-            error = value * rounding + near * (wobble * 1.01 + 2.0 * U)
+            error = value * rounding + near * (uncertainty * 1.01 + 2.0 * U)
             slack = 2.0 * self.p.size * SMALLEST
             return np.maximum(value - error - slack, 0.0), value + error + slack
         x = np.exp(t)
@@ -156,8 +156,8 @@ class Atoms:
             at = np.searchsorted(ratios, x, side="right")
         value = p_sums[at] - x * q_sums[at]
         # Atoms so close to x that their side may be misjudged cost a few u p each.
-        wobble = 16.0 * self.loss_error + 64.0 * U
-        before = np.searchsorted(ratios, (x - dx) * (1.0 - wobble), side="left")
+        uncertainty = 16.0 * self.loss_error + 64.0 * U
+        before = np.searchsorted(ratios, (x - dx) * (1.0 - uncertainty), side="left")
         rounding = (self.p.size + 4.0 * ATOM_ULPS + 8.0) * U + 2.0 * self.loss_error
         scale = p_sums[before] + x * q_sums[at]
         error = (

@@ -43,7 +43,7 @@ def survival(masses: Iterable[tuple[Fraction, int]], most_bits: int) -> Fraction
     return math.prod(((1 - m) ** n for m, n in lossy), start=Fraction(1))
 
 
-def whole_curve(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
+def curve_at_all_t(factor: Factor, t: Floats, dt: Floats) -> tuple[Floats, Floats]:
     """Enclosure of the finite part of a factor's curve for any real `t` known up to `±dt`."""
     back = factor.reverse()
     left = t < 0.0

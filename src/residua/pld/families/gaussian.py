@@ -163,8 +163,8 @@ def _right(s: Floats, ds: Floats | float, c: float, c_error: float) -> tuple[Flo
         near = mills_ratio(np.maximum(y, 0.0))
         value = np.maximum(near - mills_far, 0.0)
         # |R'| = 1 - yR <= 1/(1 + y²) for y >= 0.
-        wobble = MILLS_ULPS * U * (near + mills_far) + 3.0 * dy / (1.0 + y * y)
-        relative = wobble / np.maximum(value, 1e-300) + 4.0 * U
+        uncertainty = MILLS_ULPS * U * (near + mills_far) + 3.0 * dy / (1.0 + y * y)
+        relative = uncertainty / np.maximum(value, 1e-300) + 4.0 * U
     h = density * value
     error = h * (relative + density_error) * (1.0 + 1e-9) + TINY
     if mu > _SMALL_MU:

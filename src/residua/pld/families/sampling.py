@@ -57,11 +57,11 @@ def sampled_reversed(
     y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
     clear = y > 8.0 * y_error
     safe = np.where(clear, y, 1.0)
-    wobble = np.where(clear, y_error / safe, 0.0) * 1.2
+    uncertainty = np.where(clear, y_error / safe, 0.0) * 1.2
     argument = -np.log1p(np.where(clear, fall / rate, 0.0))
-    lo, hi = inner(argument, wobble + LOG1P_ULPS * U * np.abs(argument) + TINY)
+    lo, hi = inner(argument, uncertainty + LOG1P_ULPS * U * np.abs(argument) + TINY)
     x = rate * np.exp(np.minimum(t, 700.0))
-    wrong = wobble + 1.01 * dt + (EXP_ULPS + 6.0) * U
+    wrong = uncertainty + 1.01 * dt + (EXP_ULPS + 6.0) * U
     most = x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
     hi = np.where(clear, x * safe * hi * (1.0 + wrong), most)
     return (

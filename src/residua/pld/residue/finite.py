@@ -70,7 +70,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
         made = FiniteExcess(weights, z, 1.01 * wrong, table.loss_error)
     else:
         return None
-    return evened(made) if pld.is_symmetric else made
+    return symmetrised(made) if pld.is_symmetric else made
 
 
 def _from_atoms(atoms: Atoms) -> FiniteExcess:
@@ -88,7 +88,7 @@ def _from_atoms(atoms: Atoms) -> FiniteExcess:
     return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
 
 
-def evened(excess: FiniteExcess) -> FiniteExcess:
+def symmetrised(excess: FiniteExcess) -> FiniteExcess:
     """The same, with the symmetry it is known to have; means stay within the errors."""
     z, weights = excess.losses, excess.weights
     return FiniteExcess(

@@ -40,7 +40,7 @@ from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
 from residua.pld.residue.finite import finite_parameter
-from residua.pld.residue.gdp_residue import cost_bounds, renyi_cost, written_out
+from residua.pld.residue.gdp_residue import cost_bounds, listed_atoms, renyi_cost
 from residua.pld.residue.single_contact import fits, refuses
 from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
 from residua.pld.support.support_ends import largest_loss_bounds
@@ -96,7 +96,7 @@ def _closed_form(L: Pld) -> tuple[float | None, float] | None:
     if law is not None:
         return _central(law)
     if L.gaussian is None and not any(isinstance(f, GaussianMixture) for f in L.terms):
-        written = written_out(L)
+        written = listed_atoms(L)
         if written is not None:
             low, high = finite_parameter(written.excess)
             return None if written.surplus else low, high

@@ -106,7 +106,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         return None if found is None else (Fraction(found[0]), Fraction(found[1]))
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
-    written = written_out(L)
+    written = listed_atoms(L)
     if written is None:
         return _one_by_one(v, L)
     excess, surplus = written
@@ -130,7 +130,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
 
 
 @remembered(maxsize=32)
-def written_out(L: Pld) -> LatticeExcess | None:
+def listed_atoms(L: Pld) -> LatticeExcess | None:
     """Its excess as a finite list, or that of a loss above it, if that can be written out."""
     if sum(L.terms.values()) > _MOST_QUERIES:
         return None

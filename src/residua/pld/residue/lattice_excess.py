@@ -29,7 +29,7 @@ from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.pld.residue.excess import FiniteExcess
-from residua.pld.residue.finite import LOG_LEAST, evened, finite_excess
+from residua.pld.residue.finite import LOG_LEAST, finite_excess, symmetrised
 from residua.work_limit import work
 
 _LOSS = 3e-7
@@ -77,7 +77,7 @@ def lattice_excess(pld: Pld) -> LatticeExcess | None:
     if not float(total[0].min()) > math.exp(LOG_LEAST):
         return None
     made = FiniteExcess(total[0], z, 1.1 * wrong, loss + 2.0 * U * float(np.max(np.abs(z))))
-    return LatticeExcess(evened(made) if pld.is_symmetric else made, 1.01 * surplus)
+    return LatticeExcess(symmetrised(made) if pld.is_symmetric else made, 1.01 * surplus)
 
 
 def _split_excess(factor: Factor) -> tuple[Factor, float, float, float] | None:

@@ -72,12 +72,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from residua.pld.arithmetic.ulp_bounds import TINY, U
-from residua.pld.residue.symmetric_family import CentralLaw, density, height, lack, renyi_cost
+from residua.pld.residue.symmetric_family import CentralLaw, complement, density, height, renyi_cost
 from residua.work_limit import work
 
 _QUERY_ULPS = 192.0
 _CLOSED_ULPS = 320.0
-_LACK_ULPS = 192.0
+_COMPLEMENT_ULPS = 192.0
 _PANEL_ULPS = 24.0
 """Of either side where it is a quadrature, of `B` in closed form, of a lack, and of each panel."""
 _LOSS_ULPS = 16.0
@@ -185,8 +185,8 @@ def _themselves(law: CentralLaw, m2: float, c: float) -> _Reading:
 
 
 def _lacking(law: CentralLaw, m2: float, c: float) -> _Reading:
-    less, ulps = _query_lack(law, m2)
-    return _Reading(c, _gaussian_lack(m2, c), less, ulps * U)
+    less, ulps = _query_complement(law, m2)
+    return _Reading(c, _gaussian_complement(m2, c), less, ulps * U)
 
 
 def _move(at: _Reading, weight: float, both: Sides) -> float:
@@ -325,7 +325,7 @@ def _gaussian_side(m2: float, c: float) -> tuple[float, float]:
     return 0.5 * m2 * end * total, _QUERY_ULPS + _PANEL_ULPS * count
 
 
-def _query_lack(law: CentralLaw, m2: float) -> tuple[float, float]:
+def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
     """`∫ (e^{-|t|/2} - e_L(t)) e^{-t²/2m²} dt`: up to `e`, and beyond it in closed form.
 
     And its error in units of `u`.
@@ -344,14 +344,14 @@ def _query_lack(law: CentralLaw, m2: float) -> tuple[float, float]:
     work(100.0 * 12 * count)
     for x, weight in _rule(count):
         t = low + width * x
-        total += weight * lack(law, t) * math.exp(bend * t * t)
+        total += weight * complement(law, t) * math.exp(bend * t * t)
     far = e / m + 0.5 * m
     rest = math.exp(-0.5 * e + bend * e * e) * m * float(erfcx(far * math.sqrt(0.5)))
-    ulps = _LACK_ULPS + _LOSS_ULPS * e + _PANEL_ULPS * count
+    ulps = _COMPLEMENT_ULPS + _LOSS_ULPS * e + _PANEL_ULPS * count
     return 2.0 * width * total + _ROOT_TWO_PI * rest, ulps
 
 
-def _gaussian_lack(m2: float, c: float) -> float:
+def _gaussian_complement(m2: float, c: float) -> float:
     from scipy.special import erfcx
 
     scaled = float(erfcx(math.sqrt(0.125 * (m2 + c))))

@@ -63,7 +63,7 @@ def excess(law: CentralLaw, t: float, d: float) -> float:
     return fall * value
 
 
-def lack(law: CentralLaw, t: float) -> float:
+def complement(law: CentralLaw, t: float) -> float:
     """`e^{-t/2} - e_L(t)` for `0 <= t <= e`."""
     e = law.eps
     if law.is_laplace:

@@ -92,7 +92,7 @@ class Table:
         each = 3.0 * z.size if direct else 1000.0 + 3.0 * z.size
         work(t.size * each, 24.0 * t.size * z.size if direct else 0.0)
         flat = t.ravel()
-        wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
+        uncertainty = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         if direct:
             value = -np.expm1(np.minimum(flat[:, None] - z, 0.0)) @ p
         else:
@@ -103,9 +103,9 @@ class Table:
             for i, (start, stop) in enumerate(zip(first, last, strict=True)):
                 inside = -np.expm1(flat[i] - z[start:stop]) @ p[start:stop]
                 value[i] = inside + p_sums[stop]
-        near = p_sums[np.searchsorted(z, flat - wobble, side="right")]
+        near = p_sums[np.searchsorted(z, flat - uncertainty, side="right")]
         error = value * (self.mass_error + (EXPM1_ULPS + 4.0) * U)
-        error += near * (wobble * 1.01 + (2.0 * z.size + 8.0) * U)
+        error += near * (uncertainty * 1.01 + (2.0 * z.size + 8.0) * U)
         error += 4.0 * z.size * SMALLEST
         low = np.maximum(value - error, 0.0).reshape(t.shape)
         high = np.where(near > 0.0, value + error + z.size * TINY, 0.0).reshape(t.shape)
@@ -116,14 +116,14 @@ class Table:
         z, p, p_sums = self._ascending
         work(t.size * (1000.0 + 3.0 * z.size))
         flat = t.ravel()
-        wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
+        uncertainty = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         first = np.searchsorted(z, flat, side="right")
         last = np.searchsorted(z, flat + _FAR, side="right")
         value = p_sums[first]
         for i, (start, stop) in enumerate(zip(first, last, strict=True)):
             value[i] += np.exp(flat[i] - z[start:stop]) @ p[start:stop]
         # An error of `t - z` is at most one of the same size in the logarithm of a term.
-        relative = self.mass_error + wobble * 1.01 + (EXP_ULPS + 2.0 * z.size + 48.0) * U
+        relative = self.mass_error + uncertainty * 1.01 + (EXP_ULPS + 2.0 * z.size + 48.0) * U
         low = np.maximum(value * (1.0 - relative) - z.size * TINY, 0.0)
         high = value * (1.0 + relative) + p_sums[-1] * np.exp(-0.99 * _FAR) + z.size * TINY
         return low.reshape(t.shape), high.reshape(t.shape)
@@ -148,14 +148,14 @@ class Table:
     ) -> tuple[Floats, Floats]:
         """The same after composing with a PLD without mass at infinity, given by its curve."""
         flat = t.ravel()
-        wobble = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
+        uncertainty = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         low, high = np.empty_like(flat), np.empty_like(flat)
         rows = max(1, PAIRS // max(1, 8 * self.z.size))
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z
             work(5.0 * gap.size, 64.0 * gap.size)
-            lo, hi = smooth(gap, wobble[part, None] + np.abs(gap) * U)
+            lo, hi = smooth(gap, uncertainty[part, None] + np.abs(gap) * U)
             low[part], high[part] = lo @ self.p, hi @ self.p
         rounding = self.mass_error + (self.z.size + 4.0) * U
         return (

@@ -28,9 +28,9 @@ from residua.ledger.domain.receipts import (
     plain,
     receipt_of,
     reservation_of,
-    standings_of,
+    snapshots_of,
 )
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
@@ -58,10 +58,10 @@ _AMOUNTS = {
 
 def decision_to_dict(decision: Answer | Receipt | Reservation) -> dict[str, Any]:
     """The answer of a check, a receipt or a reservation as data."""
-    standings, is_check = standings_of(decision), isinstance(decision, Answer)
+    snapshots, is_check = snapshots_of(decision), isinstance(decision, Answer)
     moment, largest = "left now", None
     if not decision.admitted:
-        largest = standings.largest if is_check else standings.largest_soon
+        largest = snapshots.largest if is_check else snapshots.largest_soon
     elif not is_check:
         is_hold = isinstance(decision, Reservation)
         moment = "left beside this" if is_hold else "left after this"
@@ -69,7 +69,7 @@ def decision_to_dict(decision: Answer | Receipt | Reservation) -> dict[str, Any]
     shown = {
         "admitted": decision.admitted,
         "reason": decision.reason,
-        "remaining": standings.remaining_data,
+        "remaining": snapshots.remaining_data,
         "remaining_is": moment,
         **{name: getattr(decision, name) for name in durable},
         "binding": decision.binding,

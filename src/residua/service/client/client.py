@@ -27,7 +27,7 @@ from residua.filters.codec import from_json as filter_from_json
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import Budget
 from residua.ledger.domain import arguments
-from residua.ledger.domain.described_query import asked
+from residua.ledger.domain.described_query import describe_query
 from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
 from residua.ledger.recovery.export_file import write_lines
 from residua.records import Record
@@ -471,7 +471,7 @@ def _hold(hold: str) -> str:
 
 def _query(names: Any, query: Any, assumed: bool) -> tuple[str, dict[str, Any]]:
     found, _ = arguments.names(names)
-    body: dict[str, Any] = {"mechanism": asked(query).plain}
+    body: dict[str, Any] = {"mechanism": describe_query(query).plain}
     if len(found) > 1:
         body["also"] = list(found[1:])
     if checks.flag("assume_budget_relation", assumed):

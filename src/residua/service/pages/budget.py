@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooExpensive
 from residua.ledger.api.views import balance_of, promise_of
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
@@ -54,7 +54,7 @@ async def show(request: Request, name: str) -> Response:
 
 
 @router.get("/budgets/{name}/left")
-async def standing(request: Request, name: str) -> Response:
+async def snapshot(request: Request, name: str) -> Response:
     """What is left, as a part of a page: for filters that take a while to say."""
     context, seen = context_of(request), await visitor(request)
     seen.caller.require("read", name)
@@ -140,9 +140,9 @@ def answer_what_if(
             reason = f"nothing would be admitted now: {problems.without_addresses(closed)}"
             out["decided"] |= {"admitted": False, "reason": reason}
     try:
-        asked = [from_dict(one) for one in plan.mechanisms]
+        query = [from_dict(one) for one in plan.mechanisms]
         budget = context.ledger.budget(name).detached()
-        found = compute(plan_of, budget, asked, plan.n, plan.most)
+        found = compute(plan_of, budget, query, plan.n, plan.most)
     except TooExpensive as error:
         out["too_slow"] = str(error)
     else:
@@ -178,9 +178,9 @@ async def _shown(
 ) -> Response:
     context, caller = context_of(request), seen.caller
     caller.require("read", name)
-    asked = request.query_params
-    back, before = _whole(asked.get("page")), _whole(asked.get("before"))
-    record, refused = _whole(asked.get("record")), asked.get("only") == "refused"
+    query = request.query_params
+    back, before = _whole(query.get("page")), _whole(query.get("before"))
+    record, refused = _whole(query.get("record")), query.get("only") == "refused"
 
     def work(compute: Compute) -> dict[str, Any]:
         budget, ledger = context.ledger.budget(name), context.ledger
@@ -209,7 +209,7 @@ async def _shown(
         seen,
         status,
         **values,
-        again="again" in asked,
+        again="again" in query,
         choices=QUERIES,
         bounds=BOUNDS,
         given=given or fields_of(answer and answer["mechanism"]),

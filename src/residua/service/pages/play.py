@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import Response
 
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, context_of
 from residua.service.pages.html import PageRoute, page, wants_part
@@ -41,15 +41,15 @@ async def play(request: Request) -> Response:
 
 async def values_of(context: ServiceContext, request: Request) -> dict[str, Any]:
     """The values of the page, which a worker works out once for each of the plans."""
-    asked = (request.query_params.get(name, STOPPED) for name in ("first", "low", "high"))
-    moves = tuple(move if move in MOVES else STOPPED for move in asked)
-    if moves not in context.played:
+    query = (request.query_params.get(name, STOPPED) for name in ("first", "low", "high"))
+    moves = tuple(move if move in MOVES else STOPPED for move in query)
+    if moves not in context.play_plan:
 
         def work(compute: Compute) -> dict[str, Any]:
             return compute(play_out, moves)
 
-        context.played[moves] = await context.compute_slowly(request, VISITORS, work)
-    return context.played[moves]
+        context.play_plan[moves] = await context.compute_slowly(request, VISITORS, work)
+    return context.play_plan[moves]
 
 
 def play_out(moves: tuple[str, ...]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def play_out(moves: tuple[str, ...]) -> dict[str, Any]:
     from residua.service.pages import playground as game
 
     plan = game.Plan(*moves)
-    results = {name: game.played(name, plan) for name in ("natural", "residue", "basic")}
+    results = {name: game.play_plan(name, plan) for name in ("natural", "residue", "basic")}
     natural = results["natural"]
     return {
         "plan": plan,

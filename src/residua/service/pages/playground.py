@@ -60,7 +60,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedPlan:
     """The result of a plan against one filter."""
 
     refusals: tuple[str, ...]
@@ -128,7 +128,7 @@ def by_residue(query: str, before: str | None) -> str | None:
 
 
 @cache
-def played(name: str, plan: Plan) -> Played:
+def play_plan(name: str, plan: Plan) -> PlayedPlan:
     """A plan against the natural, the residue or the basic filter. What is refused is passed."""
     decide: Decide
     if name == "natural":
@@ -153,7 +153,7 @@ def played(name: str, plan: Plan) -> Played:
         )
         strategy = Strategy(QUERIES[plan.first], () if then == (STOP, STOP) else then)
     below, above = reached(strategy)
-    return Played(tuple(refusals), strategy, below, above)
+    return PlayedPlan(tuple(refusals), strategy, below, above)
 
 
 def reached(strategy: Strategy) -> tuple[float, float]:
@@ -170,7 +170,7 @@ def reached(strategy: Strategy) -> tuple[float, float]:
 def curves(plan: Plan) -> dict[str, Any]:
     """The hockey-stick curves of the budget and of what each filter let happen."""
     lines = {"promised": BUDGET} | {
-        name: played(name, plan).strategy.pld() for name in ("natural", "residue")
+        name: play_plan(name, plan).strategy.pld() for name in ("natural", "residue")
     }
     return {
         "eps": _EPS.tolist(),

@@ -274,12 +274,12 @@ class Moments:
             most = min(most, math.sqrt(turn * turn + work * per_edge / slope) - turn)
         return most
 
-    def nodes(self, line: Line, phantom: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
-        """`V_k` on a line and a bound on its relative error; `phantom` adds to the variance."""
+    def nodes(self, line: Line, smoothing: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
+        """`V_k` on a line and a bound on its relative error; `smoothing` adds to the variance."""
         lam, omega, count = line.lam, line.omega, line.count
         work(50.0 * count, 200.0 * count)
         value, error = _ONE, _NO_ERROR
-        variance = self.variance + phantom
+        variance = self.variance + smoothing
         if variance > 0.0:
             fall = 0.5 * variance * omega * omega
             turn = variance * (lam + 0.5) * omega

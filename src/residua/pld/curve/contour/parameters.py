@@ -27,7 +27,7 @@ _CLOSE = 2.0
 """A line left of 0 is worth it when it scores this much lower."""
 
 
-def tuned(
+def choose_line(
     moments: Moments,
     t: float,
     accuracy: float,

@@ -25,16 +25,16 @@ from starlette.responses import Response
 from residua.errors import ArgumentError, TooExpensive
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.domain.closed_forms import is_closed_form, states_closed_form
-from residua.ledger.domain.described_query import Asked, asked, from_text
+from residua.ledger.domain.described_query import DescribedQuery, describe_query, from_text
 from residua.ledger.domain.receipts import (
     Answer,
+    BudgetSnapshots,
     Receipt,
     Reservation,
-    Standings,
-    standings_of,
+    snapshots_of,
     with_remainder,
 )
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.ledger.storage import schema
 from residua.records import canonical
@@ -247,8 +247,8 @@ async def show_slowly(
 
     Where what is left cannot be worked out now, it says so in place of that.
     """
-    standings = standings_of(receipt)
-    alone = with_remainder(receipt, standings)
+    snapshots = snapshots_of(receipt)
+    alone = with_remainder(receipt, snapshots)
 
     def work(compute: Compute) -> dict[str, Any]:
         return compute(within_limit, values.decision_to_dict, alone)
@@ -257,31 +257,31 @@ async def show_slowly(
         return await context.compute_slowly(request, caller, work)
     except (Problem, TooExpensive) as problem:
         late = isinstance(problem, TooExpensive) or problem.status == 503
-        if not late or not isinstance(standings, Standings):
+        if not late or not isinstance(snapshots, BudgetSnapshots):
             raise
     unknown = {"kind": "unknown", "text": "not computed in time: read the budget"}
-    left = unknown if standings.one else dict.fromkeys(standings.named, unknown)
+    left = unknown if snapshots.one else dict.fromkeys(snapshots.named, unknown)
     return values.decision_to_dict(with_remainder(receipt, values.Said(left)))
 
 
-def query_of(mechanism: Mapping[str, Any]) -> Asked:
+def query_of(mechanism: Mapping[str, Any]) -> DescribedQuery:
     """A query from its description; a repeated description is parsed once."""
     try:
         text = canonical(mechanism)
     except ValueError:  # A number beyond all floats: the mechanism says which field it is in.
-        return asked(mechanism)
+        return describe_query(mechanism)
     return from_text(text)
 
 
 def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
     """Whether what is left, and where it was refused what would fit, takes no time to say."""
-    standings = standings_of(receipt)
-    if not isinstance(standings, Standings):
+    snapshots = snapshots_of(receipt)
+    if not isinstance(snapshots, BudgetSnapshots):
         return False
-    every = standings.all.values()
-    if not receipt.admitted and not all(is_closed_form(one, standings.asked) for one in every):
+    every = snapshots.all.values()
+    if not receipt.admitted and not all(is_closed_form(one, snapshots.query) for one in every):
         return False
     return all(
-        states_closed_form(standings.all[name] for name in line)
-        for line in standings.lines.values()
+        states_closed_form(snapshots.all[name] for name in line)
+        for line in snapshots.lines.values()
     )

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.service.api import models, values
 from residua.service.api.responses import CONFLICT, BudgetName, Json, StrictRoute, encode_as
 from residua.service.auth import Caller

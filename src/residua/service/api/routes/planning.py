@@ -18,9 +18,9 @@ from residua.filters.base import Filter
 from residua.filters.counting import Count
 from residua.filters.query import as_mechanism
 from residua.ledger.api.views import Budget
-from residua.ledger.domain.described_query import asked as described
+from residua.ledger.domain.described_query import describe_query as described
 from residua.ledger.domain.receipts import plain
-from residua.ledger.operations.early_rulings import Compute
+from residua.ledger.operations.early_decisions import Compute
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import count_more, least_noise

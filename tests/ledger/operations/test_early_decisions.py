@@ -10,9 +10,9 @@ import pytest
 from residua.errors import ArgumentError, LedgerError, TooExpensive
 from residua.filters.additive.basic import PureFilter
 from residua.ledger.domain import rules
-from residua.ledger.domain.described_query import asked
-from residua.ledger.domain.rules import Ruling, Standing
-from residua.ledger.operations.early_rulings import EarlyRulings, Slow, here
+from residua.ledger.domain.described_query import describe_query
+from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
+from residua.ledger.operations.early_decisions import EarlyDecisions, Slow, here
 from residua.mechanisms import Gaussian, PureDp
 from residua.mechanisms.composition import Composed
 from residua.work_limit import limited, remembered, work
@@ -22,10 +22,10 @@ pytestmark = pytest.mark.needs("sqlalchemy")
 SECOND = 450_000_000
 
 
-def standing(spent: float = 0.0) -> Standing:
+def snapshot(spent: float = 0.0) -> BudgetSnapshot:
     filter = PureFilter(1.0)
     state = filter.decide(filter.initial(), PureDp(spent)).state
-    return Standing(filter, state, (), "add-remove", "person")
+    return BudgetSnapshot(filter, state, (), "add-remove", "person")
 
 
 @remembered(maxsize=8)
@@ -34,9 +34,9 @@ def _groundwork(n: int) -> int:
     return n
 
 
-def costly(standings: dict[str, Standing]) -> dict[str, Ruling]:
+def costly(snapshots: dict[str, BudgetSnapshot]) -> dict[str, BudgetDecision]:
     _groundwork(1)
-    return {name: Ruling(True, each.state, "") for name, each in standings.items()}
+    return {name: BudgetDecision(True, each.state, "") for name, each in snapshots.items()}
 
 
 def elsewhere(do: Callable[..., Any], *arguments: Any) -> Any:
@@ -44,7 +44,7 @@ def elsewhere(do: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def test_a_decision_is_made_within_a_limit_or_early() -> None:
-    early, first, second = EarlyRulings(), {"b": standing()}, {"b": standing(0.25)}
+    early, first, second = EarlyDecisions(), {"b": snapshot()}, {"b": snapshot(0.25)}
     with pytest.raises(Slow) as slow:
         early.find(SECOND, costly, first)
     assert slow.value.budgets == {"b"}
@@ -57,24 +57,24 @@ def test_a_decision_is_made_within_a_limit_or_early() -> None:
 
 
 def test_what_counts_much_and_is_quick_here_may_count_as_much_again() -> None:
-    early, more = EarlyRulings(), [0]
+    early, more = EarlyDecisions(), [0]
 
-    def judge(standings: dict[str, Standing]) -> dict[str, Ruling]:
+    def judge(snapshots: dict[str, BudgetSnapshot]) -> dict[str, BudgetDecision]:
         work(more[0])
-        return costly(standings)
+        return costly(snapshots)
 
-    early.compute(Slow(judge, frozenset("b"), ({"b": standing()},)), here)
-    assert early.find(SECOND, judge, {"b": standing(0.25)})["b"].admitted
+    early.compute(Slow(judge, frozenset("b"), ({"b": snapshot()},)), here)
+    assert early.find(SECOND, judge, {"b": snapshot(0.25)})["b"].admitted
     more[0] = 2 * SECOND
     with pytest.raises(Slow):
-        early.find(SECOND, judge, {"b": standing(0.5)})
+        early.find(SECOND, judge, {"b": snapshot(0.5)})
     with pytest.raises(Slow):
-        early.find(SECOND, judge, {"c": standing()})
+        early.find(SECOND, judge, {"c": snapshot()})
 
 
 def test_a_limit_around_it_is_not_taken_for_the_limit_under_the_lock() -> None:
     with pytest.raises(TooExpensive), limited("all", SECOND // 2):
-        EarlyRulings().find(SECOND, costly, {"b": standing()})
+        EarlyDecisions().find(SECOND, costly, {"b": snapshot()})
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,10 @@ def test_a_limit_around_it_is_not_taken_for_the_limit_under_the_lock() -> None:
 def test_an_error_is_found_in_place_of_a_ruling(
     raised: Exception, expected: type[Exception], words: str
 ) -> None:
-    def judge(_: object) -> dict[str, Ruling]:
+    def judge(_: object) -> dict[str, BudgetDecision]:
         raise raised
 
-    early = EarlyRulings()
+    early = EarlyDecisions()
     early.compute(Slow(judge, frozenset("b"), ({},)), here)
     with pytest.raises(expected, match=words):
         early.find(SECOND, judge, {})
@@ -98,13 +98,15 @@ def test_an_error_is_found_in_place_of_a_ruling(
 
 def test_a_long_description_is_not_kept_with_its_ruling() -> None:
     """A caller chooses how long it is."""
-    early = EarlyRulings()
-    queries = [asked(Gaussian(sigma=2.0))]
+    early = EarlyDecisions()
+    queries = [describe_query(Gaussian(sigma=2.0))]
     for first in (2.0, 3.0):
-        queries.append(asked(Composed(tuple(Gaussian(sigma=first + n) for n in range(200)))))
+        queries.append(
+            describe_query(Composed(tuple(Gaussian(sigma=first + n) for n in range(200))))
+        )
     for query in queries:
         early.compute(
-            Slow(rules.judge, frozenset("b"), ({"b": standing()}, rules.spend, query)), here
+            Slow(rules.judge, frozenset("b"), ({"b": snapshot()}, rules.spend, query)), here
         )
     kept = [text for _, _, _, text in early._known]
     assert kept[0] == queries[0].text

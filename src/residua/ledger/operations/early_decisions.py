@@ -17,13 +17,13 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from residua.errors import LedgerError, ResiduaError, TooExpensive
-from residua.ledger.domain.described_query import Asked
-from residua.ledger.domain.rules import Ruling
+from residua.ledger.domain.described_query import DescribedQuery
+from residua.ledger.domain.rules import BudgetDecision
 from residua.records import digest
 from residua.work_limit import UNLIMITED, attempt, limited
 
 T = TypeVar("T")
-Rulings = dict[str, Ruling]
+BudgetDecisions = dict[str, BudgetDecision]
 """By the name of a budget."""
 
 QUICK = 4_000_000
@@ -51,21 +51,26 @@ class Slow(Exception):
     """A decision that takes too long under the lock, and what to compute instead."""
 
     def __init__(
-        self, judge: Callable[..., Rulings], budgets: frozenset[str], arguments: tuple[Any, ...]
+        self,
+        judge: Callable[..., BudgetDecisions],
+        budgets: frozenset[str],
+        arguments: tuple[Any, ...],
     ):
         super().__init__()
         self.judge, self.budgets, self.arguments = judge, budgets, arguments
 
 
-class EarlyRulings:
+class EarlyDecisions:
     """Rulings by what they depend on. Shared by the threads of a process."""
 
     def __init__(self) -> None:
-        self._known: dict[Hashable, Rulings | ResiduaError] = {}
+        self._known: dict[Hashable, BudgetDecisions | ResiduaError] = {}
         self._cached: dict[Hashable, int] = {}
         """Operations that a query counts on its budgets, where it was quick here all the same."""
 
-    def find(self, within: int | None, judge: Callable[..., Rulings], *arguments: Any) -> Rulings:
+    def find(
+        self, within: int | None, judge: Callable[..., BudgetDecisions], *arguments: Any
+    ) -> BudgetDecisions:
         """What `judge` rules: computed early, or now within so many operations.
 
         Raises `Slow` where it takes more; the first argument has the snapshots by budget.
@@ -100,10 +105,10 @@ def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
 
 
 def _outcome(
-    judge: Callable[..., Rulings], arguments: tuple[Any, ...]
-) -> tuple[Rulings | ResiduaError, int]:
+    judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]
+) -> tuple[BudgetDecisions | ResiduaError, int]:
     """The rulings, or the error to raise in their place; and the operations that it counts."""
-    found: Rulings | ResiduaError
+    found: BudgetDecisions | ResiduaError
     with limited("this", UNLIMITED) as budget:
         try:
             found = judge(*arguments)
@@ -116,12 +121,12 @@ def _outcome(
     return found, budget.done
 
 
-def _question(judge: Callable[..., Rulings], arguments: tuple[Any, ...]) -> Hashable:
+def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
     """What is asked of which budgets, wherever they stand."""
     return _key(judge, (tuple(arguments[0]), *arguments[1:]))
 
 
-def _key(judge: Callable[..., Rulings], arguments: tuple[Any, ...]) -> Hashable:
+def _key(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
     return judge.__name__, *map(_short, arguments)
 
 
@@ -129,7 +134,7 @@ def _short(argument: Any) -> Hashable:
     """An argument as part of a key: a caller chooses how long the description of a query is."""
     if isinstance(argument, Mapping):
         return tuple(argument.items())
-    if isinstance(argument, Asked):
+    if isinstance(argument, DescribedQuery):
         long = len(argument.text) > _LONGEST_KEPT
         return digest(argument.text) if long else argument.text
     found: Hashable = argument
