@@ -55,7 +55,7 @@ def test_long_queries_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_decision_elsewhere_leaves_no_description_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ruling is kept by a short text, however long the query is."""
+    """A decision is kept by a short text, however long the query is."""
     monkeypatch.setattr(committer, "QUICK", 0)
     with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
         ledger.create_budget("b", rz.BasicFilter(1.0, 1e-6))

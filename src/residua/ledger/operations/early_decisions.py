@@ -2,8 +2,8 @@
 
 The committer decides each request under the lock within `QUICK` operations of counted work. A
 decision that needs more ends with `Slow`, which has the snapshots of its budgets. The caller then
-computes the ruling from these, in its own thread or in another process (`Compute`), and queues
-again. A ruling is a pure function of the snapshots and the query, so the committer takes it as it
+computes the decision from these, in its own thread or in another process (`Compute`), and queues
+again. A decision is a pure function of the snapshots and the query, so the committer takes it as it
 is, unless the budgets have moved meanwhile.
 
 Work that a cache saves counts like any other, since another process would have to do it. So where a
@@ -31,7 +31,8 @@ QUICK = 4_000_000
 longer, fewer send more decisions through the queue twice."""
 QUICK_SECONDS = 0.01
 """The same in seconds, for a decision whose work is in caches of this process."""
-_MOST_KEPT = 1024
+_MOST_KEPT = 128
+"""Decisions that are kept for the callers that had them computed, of whom fewer compute at once."""
 _LONGEST_KEPT = 1000
 """Characters of a description beyond which its hash stands for it."""
 
@@ -61,7 +62,7 @@ class Slow(Exception):
 
 
 class EarlyDecisions:
-    """Rulings by what they depend on. Shared by the threads of a process."""
+    """Decisions by what they depend on. Shared by the threads of a process."""
 
     def __init__(self) -> None:
         self._known: dict[Hashable, BudgetDecisions | ResiduaError] = {}
@@ -99,15 +100,15 @@ class EarlyDecisions:
 
 
 def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
-    if len(known) >= _MOST_KEPT:
-        known.clear()
+    for old in list(known)[: max(0, len(known) + 1 - _MOST_KEPT)]:
+        known.pop(old, None)
     known[key] = value
 
 
 def _outcome(
     judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]
 ) -> tuple[BudgetDecisions | ResiduaError, int]:
-    """The rulings, or the error to raise in their place; and the operations that it counts."""
+    """The decisions, or the error to raise in their place; and the operations that it counts."""
     found: BudgetDecisions | ResiduaError
     with limited("this", UNLIMITED) as budget:
         try:
