@@ -387,7 +387,7 @@ def test_playing_costs_others_nothing(own: Service, monkeypatch: pytest.MonkeyPa
     """
     own.budget("quick", filter={"kind": "pure", "eps": 1.0})
     # In this process nothing can be played: a worker imports the game afresh.
-    monkeypatch.setattr(playground, "played", lambda name, plan: pytest.fail("played here"))
+    monkeypatch.setattr(playground, "play_plan", lambda name, plan: pytest.fail("played here"))
     path = "/play?first=steady&low=gamble&high=steady"
     with ThreadPoolExecutor(1) as threads:
         play_plan = threads.submit(own.http, "GET", path, None)

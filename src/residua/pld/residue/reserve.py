@@ -61,8 +61,9 @@ _SPACING = 48
 _FINE, _TRUNCATED, _MOST_OUTCOMES = 0.04, 0.02, 256
 """The distance of outcomes beside the size of the loss, and the share of the slack that what lies
 beyond the last one may take. Longer lists of outcomes are replaced by such a list."""
-_HALVINGS, _FARTHEST_T = 24, 1e4
-"""Bisection steps for the right end, and the largest `t` that is looked at."""
+_PARTS, _DIVISIONS, _FARTHEST_T = 16, 6, 1e4
+"""The right end is found by dividing an interval into so many parts, so often; and the largest `t`
+that is looked at."""
 _COARSE = 96
 """Points at which a search looks at both sides."""
 _CELLS = 256
@@ -297,17 +298,18 @@ class _Budget:
     def _right_end(self, left: float) -> float:
         """About the `t` from which on the left side is at most the slack."""
         low, step = self.start, 1.0
-        while step < _FARTHEST_T and self._exceeds(left, low + step):
+        while step < _FARTHEST_T and self._exceeds(left, np.array([low + step])).all():
             low, step = low + step, 2.0 * step
-        high = low + step
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self._exceeds(left, middle) else (low, middle)
-        return high
+        for _ in range(_DIVISIONS):
+            t = np.linspace(low, low + step, _PARTS + 1)
+            low = float(t[np.count_nonzero(self._exceeds(left, t[1:-1]))])
+            step /= _PARTS
+        return low + step
 
-    def _exceeds(self, left: float, t: float) -> bool:
-        at = np.array([t])
-        return any(float(side.heights(left, at)[0]) > self.slack for side in self.sides)
+    def _exceeds(self, left: float, t: Floats) -> NDArray[np.bool_]:
+        """Whether the left side is above the slack; it falls in `t`."""
+        heights = [side.heights(left, t) for side in self.sides]
+        return np.asarray(np.max(heights, axis=0) > self.slack)
 
     def proves(self, left: float, share: float) -> bool:
         """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour."""
@@ -316,7 +318,7 @@ class _Budget:
         # More is left than is claimed: the left side is only larger.
         left = left * (1.0 + 4.0 * U)
         end = self._right_end(left)
-        if self._exceeds(left, end):
+        if self._exceeds(left, np.array([end])).any():
             return False
         t = np.linspace(self.start, end, _CELLS + 1)
         return all(self._settled(side, left, share, t) for side in self.sides)
