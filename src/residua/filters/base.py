@@ -112,7 +112,7 @@ class Filter(ABC):
             if error.budget is not budget:
                 raise
             return too_expensive(self, state, query, relation, str(error))
-        found._leave(most - budget.done)
+        found._leave(most - budget.operations)
         return found
 
     def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:

@@ -110,7 +110,7 @@ def count_decided(
         ends = PATIENCE if slow and not shown else ends
     limit = min(most, done + decisions)
     with limited("counting", UNLIMITED) as budget:
-        while done < limit and budget.done < ends:
+        while done < limit and budget.operations < ends:
             decision = filter.decide(after, queries[done % len(queries)], relation=relation)
             if not decision.admitted:
                 return Count(done, False)

@@ -119,7 +119,7 @@ def _outcome(
             raise
         except Exception as error:
             found = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-    return found, budget.done
+    return found, budget.operations
 
 
 def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
