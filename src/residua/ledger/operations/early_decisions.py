@@ -123,7 +123,7 @@ def _outcome(
 
 
 def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
-    """What is asked of which budgets, wherever they stand."""
+    """The key of a question: the query and the names of the budgets, whatever their states."""
     return _key(judge, (tuple(arguments[0]), *arguments[1:]))
 
 
