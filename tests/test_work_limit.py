@@ -241,7 +241,7 @@ def test_recommendations_are_dropped_where_they_take_too_much():
     assert not decision.admitted
     assert budget.check(decision.largest).admitted
     decision = budget.check(query)
-    decision._leave(10_000)
+    decision._set_work_left(10_000)
     assert decision.largest is None
     assert "what would fit takes too much work to find" in decision.reason
 

@@ -139,7 +139,7 @@ def check_holds_provable(
         return
     states = cast(tuple[State, ...], (decided.state, *decided.held))[decided.kept :]
     for state, query in zip(states, holds[decided.kept :], strict=False):
-        decides = entry.filter.in_force(state, query.query, entry.relation)
+        decides = entry.filter.deciding_filter(state, query.query, entry.relation)
         if decides is entry.filter:
             continue
         why = query.unprovable(decides.to_json(), entry.relation)
