@@ -126,32 +126,32 @@ class ReplayingDesk:
     """The wrong rule: a reserved query may run at any moment, and a cancel replays without it."""
 
     filter: rz.Filter
-    asked: list[rz.Pld] = field(default_factory=list)
+    queries: list[rz.Pld] = field(default_factory=list)
     reserved: int = 0
 
     def _state(self) -> State:
         state = self.filter.initial()
-        for query in self.query:
+        for query in self.queries:
             decision = self.filter.decide(state, query)
             assert decision.admitted
             state = decision.state
         return state
 
     def reserve(self, query: rz.Pld) -> None:
-        self.reserved = len(self.query)
+        self.reserved = len(self.queries)
         assert self.spend(query)
 
     def spend(self, query: rz.Pld) -> bool:
         admitted = self.filter.decide(self._state(), query).admitted
         if admitted:
-            self.query.append(query)
+            self.queries.append(query)
         return admitted
 
     def run_reserved(self) -> bool:
         return True
 
     def give_back(self) -> None:
-        del self.query[self.reserved]
+        del self.queries[self.reserved]
 
     def rest(self) -> rz.Pld:
         left = self.filter.remaining_in(self._state())
