@@ -19,7 +19,7 @@ from typing import Any
 import catalogue as plds
 import residua as rz
 from residua.bounds import Interval
-from residua.work_limit import counted
+from residua.work_limit import measure_work
 
 Read = Callable[[], Any]
 
@@ -91,7 +91,7 @@ def main(count: int, seed: int) -> None:
         start.wait()
         for name in order:
             try:
-                found[place][name] = counted(todo[name])[:2]
+                found[place][name] = measure_work(todo[name])[:2]
             except Exception as error:
                 found[place][name] = f"{type(error).__name__}: {error}"
 

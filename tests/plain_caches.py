@@ -34,9 +34,9 @@ def watched(function: Any) -> Any:
         from residua import work_limit
 
         budget = work_limit._budget.get()
-        before = budget and (budget.done, len(budget.paid))
+        before = budget and (budget.operations, len(budget.counted_groundwork))
         found = function(*args, **kwargs)
-        if budget and (budget.done, len(budget.paid)) != before:
+        if budget and (budget.operations, len(budget.counted_groundwork)) != before:
             KEPT_WORK.add(name)
         return found
 
@@ -58,10 +58,10 @@ if __name__ == "__main__":
     functools.lru_cache = watched_cache  # type: ignore[assignment]
     functools.cached_property = WatchedProperty  # type: ignore[misc]
     from cold_threads import work
-    from residua.work_limit import counted
+    from residua.work_limit import measure_work
 
     for name, read in work().items():
         if name.endswith(" filter"):
-            counted(read)
+            measure_work(read)
     own = "residua.filters.decision.Decision."
     print(json.dumps(sorted(name for name in KEPT_WORK if not name.startswith(own))))

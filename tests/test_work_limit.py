@@ -13,11 +13,11 @@ from residua.work_limit import (
     MEMORY,
     OPERATIONS,
     attempt,
-    counted,
     limited,
-    prepaid,
+    measure_work,
     remembered,
     remembered_property,
+    without_counting,
     work,
 )
 
@@ -26,12 +26,12 @@ STEP = 5000
 
 
 def operations(do):
-    return counted(do)[1]
+    return measure_work(do)[1]
 
 
 def test_nothing_is_counted_without_a_limit_and_nothing_raised():
     work(1e30, 1e30)
-    assert counted(lambda: work(5, 7))[1:] == (STEP + 5, 7)
+    assert measure_work(lambda: work(5, 7))[1:] == (STEP + 5, 7)
 
 
 def test_a_limit_is_reached_by_operations():
@@ -69,7 +69,7 @@ def test_an_attempt_fails_by_itself_and_costs_its_share():
         assert isinstance(attempt("it", 10_000_000, too_much), TooExpensive)
         return attempt("it", 10_000_000, lambda: "little")
 
-    assert counted(tried)[:2] == ("little", 10_000_000)
+    assert measure_work(tried)[:2] == ("little", 10_000_000)
 
 
 def test_an_attempt_raises_where_the_limit_around_it_is_closer():
@@ -107,7 +107,7 @@ def test_a_cached_value_costs_the_same_whatever_was_read_before(once):
     for n in (5, 2, 5, 8, 3, 4, 2, 7, 6, 2, 8, 5):
         chain.low(n + 1)  # Something else, without a limit.
         if n % 2:
-            counted(lambda n=n: chain.middle(n))
+            measure_work(lambda n=n: chain.middle(n))
         assert operations(lambda n=n: chain.high(n)) == alone[n]
 
     def several(chain):
@@ -179,8 +179,8 @@ def test_properties_cost_what_they_did_at_first():
     assert "free" in vars(thing)
 
 
-def test_prepaid_work_costs_nothing():
-    assert operations(lambda: prepaid(lambda: work(100))) == 0
+def test_work_without_counting_costs_nothing():
+    assert operations(lambda: without_counting(lambda: work(100))) == 0
 
 
 def test_errors_cost_what_was_done():
@@ -241,7 +241,7 @@ def test_recommendations_are_dropped_where_they_take_too_much():
     assert not decision.admitted
     assert budget.check(decision.largest).admitted
     decision = budget.check(query)
-    decision._leave(10_000)
+    decision._set_work_left(10_000)
     assert decision.largest is None
     assert "what would fit takes too much work to find" in decision.reason
 

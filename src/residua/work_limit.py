@@ -1,18 +1,19 @@
 """A limit on the work and the memory of a decision: both are counted, so it is the same everywhere.
 
-What is asked of a filter comes from outside, and may ask for any amount of arithmetic. So whatever
-loops or allocates over sizes that a query can choose says beforehand how much that is: `work`, in
-operations, each about one elementary function of one number in an array. Where more has been
-counted than the limit allows, `TooExpensive` is raised. Time plays no part: a decision must be a
-function of what was asked, and not of the machine or of what else it does.
+A query comes from outside, and may require any amount of arithmetic. So code that loops or
+allocates over sizes that a query can choose calls `work` first, with the operations that follow;
+an operation is about one elementary function of one number in an array. If more is counted than
+the limit allows, `TooExpensive` is raised. Time plays no part: a decision must be a function of the
+query and the state, and not of the machine or of what else it does.
 
-For the same reason a value from a cache costs what it cost to work out. `remembered` takes the
-place of `lru_cache` for functions that do counted work, and `remembered_property` that of
-`cached_property`. A search asks for the same values at every step, such as the table of a price
-list. So a value that is determined by its arguments, the *groundwork* of what it is used for,
-counts once under each limit, however often it is asked for. What is kept for one object (a
-property) counts each time. A cached value thus has its own work and groundwork, and a total is
-the same whatever was worked out before, in whichever thread, and whatever a cache has dropped.
+For the same reason reading a cached value counts as much as computing it. `remembered` replaces
+`lru_cache` for functions that do counted work, and `remembered_property` replaces
+`cached_property`. A search needs the same values at every step, such as the table of a price list.
+So the value of a `remembered` function, which its arguments determine, counts once under each
+limit however often it is read: it is *groundwork* for the values that use it. A
+`remembered_property` belongs to one object and counts at each read. The cost of a cached value is
+therefore the operations of each read and the groundwork it uses, and a total is the same whatever
+was computed before, in whichever thread, and whatever a cache has dropped.
 
 What is linear in the size of something that was counted when it was made need not be counted again.
 Standard library only.
@@ -44,20 +45,20 @@ T = TypeVar("T")
 
 
 class Groundwork:
-    """What one value that costs once takes: its own work, and other groundwork."""
+    """A value whose work counts once under a limit: its operations, and the groundwork it uses."""
 
-    __slots__ = ("__weakref__", "held", "own", "under")
+    __slots__ = ("__weakref__", "operations", "peak_memory", "uses")
 
-    def __init__(self, own: int, held: int, under: frozenset[Groundwork]):
-        self.own, self.held, self.under = own, held, under
+    def __init__(self, operations: int, peak_memory: int, uses: frozenset[Groundwork]):
+        self.operations, self.peak_memory, self.uses = operations, peak_memory, uses
 
 
 class Cost(NamedTuple):
-    """What a cached value takes: work each time, bytes of a step at most, and groundwork."""
+    """What a cached value takes: operations at each read, bytes at most, and groundwork."""
 
-    own: int
-    held: int
-    under: frozenset[Groundwork]
+    operations: int
+    peak_memory: int
+    uses: frozenset[Groundwork]
 
 
 class _Entry(Generic[T]):
@@ -71,122 +72,127 @@ class _Entry(Generic[T]):
         """Whether it was looked up again after it was computed."""
 
 
-class Budget:
-    """What may be done, and what was."""
+class WorkBudget:
+    """The work that one limit allows, and the work that was counted under it."""
 
     __slots__ = (
-        "doing",
-        "done",
-        "fresh",
-        "held",
-        "laid",
-        "most",
-        "owner",
-        "paid",
-        "room",
-        "stated",
-        "under",
+        "activity",
+        "binding_budget",
+        "counted_groundwork",
+        "groundwork_operations",
+        "just_computed",
+        "memory_limit",
+        "operation_limit",
+        "operations",
+        "own_limit",
+        "peak_memory",
+        "used_groundwork",
     )
 
-    def __init__(self, doing: str, stated: int, room: int, outer: Budget | None = None):
-        self.doing, self.stated, self.room = doing, stated, room
-        self.most: int = stated
-        """Operations that there may be."""
-        self.owner: Budget = self
-        """Whose limit that is: an outer one may be closer."""
-        if outer is not None and outer.most - outer.done <= stated:
-            self.most, self.owner = outer.most - outer.done, outer.owner
-        self.done: int = 0
-        """Operations so far."""
-        self.laid = 0
-        """How many of them were groundwork, in this step."""
-        self.held = 0
-        """The most bytes that a step has held."""
-        self.paid: set[Groundwork] = set()
-        """The groundwork that was counted."""
-        self.under: set[Groundwork] = set()
-        """The groundwork that was used in this step."""
-        self.fresh: _Entry[Any] | None = None
-        """The value that was cached last: its work was counted as it was done."""
+    def __init__(
+        self, activity: str, own_limit: int, memory_limit: int, outer: WorkBudget | None = None
+    ):
+        self.activity, self.own_limit, self.memory_limit = activity, own_limit, memory_limit
+        self.operation_limit: int = own_limit
+        """The operations that are allowed: its own limit, or what is left of the outer one."""
+        self.binding_budget: WorkBudget = self
+        """The budget whose limit that is: this one or an outer one."""
+        if outer is not None and outer.operation_limit - outer.operations <= own_limit:
+            self.operation_limit = outer.operation_limit - outer.operations
+            self.binding_budget = outer.binding_budget
+        self.operations: int = 0
+        """The operations that were counted so far."""
+        self.groundwork_operations = 0
+        """How many of them were groundwork, since the current measurement began."""
+        self.peak_memory = 0
+        """The most bytes that one step has held, since the current measurement began."""
+        self.counted_groundwork: set[Groundwork] = set()
+        """The groundwork that was counted already, so that it is not counted again."""
+        self.used_groundwork: set[Groundwork] = set()
+        """The groundwork that was used since the current measurement began."""
+        self.just_computed: _Entry[Any] | None = None
+        """The value that was cached last: its work was counted as it was computed."""
 
     def check(self) -> None:
         """Raise `TooExpensive` if more was counted than is allowed."""
-        if self.done > self.most:
-            # All of it counts as used, whatever was asked for last: the same from a cache.
-            self.done = self.most
-            millions = self.owner.stated // 1_000_000
-            what = f"{self.owner.doing} takes more than {millions:,} million operations"
-            raise TooExpensive(what, self.owner)
-        if self.held > self.room:
-            what = f"{self.doing} takes more than {self.room >> 20:,} MB of memory"
+        if self.operations > self.operation_limit:
+            # All of it counts as used, whatever the last call added: the same from a cache.
+            self.operations = self.operation_limit
+            millions = self.binding_budget.own_limit // 1_000_000
+            what = f"{self.binding_budget.activity} takes more than {millions:,} million operations"
+            raise TooExpensive(what, self.binding_budget)
+        if self.peak_memory > self.memory_limit:
+            what = f"{self.activity} takes more than {self.memory_limit >> 20:,} MB of memory"
             raise TooExpensive(what, self)
 
-    def reuse(self, entry: _Entry[Any]) -> None:
-        """Count a value that comes from a cache, unless it has just been worked out."""
-        if entry is self.fresh:
-            self.fresh = None
+    def count_read(self, entry: _Entry[Any]) -> None:
+        """Count the read of a cached value, unless it has just been computed and counted."""
+        if entry is self.just_computed:
+            self.just_computed = None
         else:
-            self.take(*entry.cost)
+            self.count_cost(*entry.cost)
 
-    def take(self, own: int, held: int, under: Iterable[Groundwork]) -> None:
-        """Count what was worked out elsewhere."""
-        self.done += own
-        if held > self.held:
-            self.held = held
-        self.under.update(under)
-        for each in under:
-            if each not in self.paid:
-                self._lay(each)
-        if self.done > self.most:
+    def count_cost(self, operations: int, peak_memory: int, uses: Iterable[Groundwork]) -> None:
+        """Count work that was done elsewhere, or that a cache saved."""
+        self.operations += operations
+        if peak_memory > self.peak_memory:
+            self.peak_memory = peak_memory
+        self.used_groundwork.update(uses)
+        for each in uses:
+            if each not in self.counted_groundwork:
+                self._count_groundwork(each)
+        if self.operations > self.operation_limit:
             self.check()
 
-    def _lay(self, work: Groundwork) -> None:
-        self.paid.add(work)
-        self.done += work.own
-        self.laid += work.own
-        self.held = max(self.held, work.held)
-        for each in work.under:
-            if each not in self.paid:
-                self._lay(each)
+    def _count_groundwork(self, groundwork: Groundwork) -> None:
+        """Count groundwork and all that it uses, each once."""
+        self.counted_groundwork.add(groundwork)
+        self.operations += groundwork.operations
+        self.groundwork_operations += groundwork.operations
+        self.peak_memory = max(self.peak_memory, groundwork.peak_memory)
+        for each in groundwork.uses:
+            if each not in self.counted_groundwork:
+                self._count_groundwork(each)
 
 
-_budget: ContextVar[Budget | None] = ContextVar("residua_budget", default=None)
+_budget: ContextVar[WorkBudget | None] = ContextVar("residua_budget", default=None)
 
 
-def work(operations: float, held: float = 0) -> None:
-    """Say that so many operations follow, and how many bytes they hold; raises if it is too much.
+def work(operations: float, memory: float = 0) -> None:
+    """Count operations that follow, and the bytes that they hold; raise if that is too much.
 
     Every call counts a little more than it says, for the calls of the interpreter that follow.
     """
     budget = _budget.get()
     if budget is None:
         return
-    budget.done += int(operations) + _CALL
-    if held > budget.held:
-        budget.held = int(held)
-    if budget.done > budget.most or budget.held > budget.room:
+    budget.operations += int(operations) + _CALL
+    if memory > budget.peak_memory:
+        budget.peak_memory = int(memory)
+    if budget.operations > budget.operation_limit or budget.peak_memory > budget.memory_limit:
         budget.check()
 
 
 class limited:  # noqa: N801 (used as a function, as `contextlib.suppress` is)
-    """Within, no more than so much is done; and no more than is left of a limit around it.
+    """Limit the work of a `with` block, also to what is left of a limit around the block.
 
-    Groundwork counts, whatever was counted outside: what is within the limit is so anywhere.
+    Groundwork counts again inside the block even if it was counted outside: whether the block stays
+    within its limit does not depend on what was done before.
     """
 
-    __slots__ = ("_doing", "_operations", "_token", "budget")
+    __slots__ = ("_activity", "_operations", "_token", "budget")
 
-    def __init__(self, doing: str, operations: int = OPERATIONS):
-        """Nothing is limited yet.
+    def __init__(self, activity: str, operations: int = OPERATIONS):
+        """Nothing is limited before the block begins.
 
         Args:
-            doing: what this is, for the message of `TooExpensive`.
-            operations: how many there may be.
+            activity: what the block does, for the message of `TooExpensive`.
+            operations: the operations that are allowed.
         """
-        self._doing, self._operations = doing, operations
+        self._activity, self._operations = activity, operations
 
-    def __enter__(self) -> Budget:
-        self.budget = Budget(self._doing, self._operations, MEMORY, _budget.get())
+    def __enter__(self) -> WorkBudget:
+        self.budget = WorkBudget(self._activity, self._operations, MEMORY, _budget.get())
         self._token = _budget.set(self.budget)
         return self.budget
 
@@ -195,21 +201,22 @@ class limited:  # noqa: N801 (used as a function, as `contextlib.suppress` is)
         outer, budget = _budget.get(), self.budget
         if outer is None:
             return
-        held = min(budget.held, budget.room)
+        peak_memory = min(budget.peak_memory, budget.memory_limit)
         if error is None:
-            outer.take(budget.done - budget.laid, held, budget.under)
+            each_time = budget.operations - budget.groundwork_operations
+            outer.count_cost(each_time, peak_memory, budget.used_groundwork)
         else:
-            outer.done += budget.done
-            outer.held = max(outer.held, held)
+            outer.operations += budget.operations
+            outer.peak_memory = max(outer.peak_memory, peak_memory)
 
 
-def attempt(doing: str, operations: int, do: Callable[[], T]) -> T | TooExpensive:
-    """What a function returns, or why not: it was too expensive for a share of the limit.
+def attempt(activity: str, operations: int, do: Callable[[], T]) -> T | TooExpensive:
+    """Call a function under a limit; return its result, or the error if it was too expensive.
 
-    Raises `TooExpensive` where it is a limit around it that was reached.
+    Raises `TooExpensive` if the limit that was reached is not this one but one around it.
     """
     try:
-        with limited(doing, operations) as budget:
+        with limited(activity, operations) as budget:
             return do()
     except TooExpensive as error:
         if error.budget is not budget:
@@ -217,18 +224,18 @@ def attempt(doing: str, operations: int, do: Callable[[], T]) -> T | TooExpensiv
         return error
 
 
-def counted(do: Callable[[], T]) -> tuple[T, int, int]:
-    """What a function returns, without a limit; its operations, and the most bytes of a step."""
-    budget = Budget("this", UNLIMITED, UNLIMITED)
+def measure_work(do: Callable[[], T]) -> tuple[T, int, int]:
+    """Call a function without a limit; return its result, its operations and its peak memory."""
+    budget = WorkBudget("this", UNLIMITED, UNLIMITED)
     token = _budget.set(budget)
     try:
-        return do(), budget.done, budget.held
+        return do(), budget.operations, budget.peak_memory
     finally:
         _budget.reset(token)
 
 
-def prepaid(do: Callable[[], T]) -> T:
-    """What a function returns, of which the work has been counted before."""
+def without_counting(do: Callable[[], T]) -> T:
+    """Call a function whose work was counted before, and count nothing."""
     token = _budget.set(None)
     try:
         return do()
@@ -243,63 +250,71 @@ class _TooLarge(Exception):
         self.value = value
 
 
-def _measure(do: Callable[[], T]) -> tuple[T, Cost]:
-    """What a function returns, and its cost; what it takes of the budget in force is counted."""
+def _measure_cost(do: Callable[[], T]) -> tuple[T, Cost]:
+    """Call a function; return its result and its cost. The budget in force counts the work."""
     budget = _budget.get()
     token = None
     if budget is None:
-        budget = Budget("this", UNLIMITED, UNLIMITED)
+        budget = WorkBudget("this", UNLIMITED, UNLIMITED)
         token = _budget.set(budget)
-    before, laid, held, under = budget.done, budget.laid, budget.held, budget.under
-    budget.laid, budget.held, budget.under = 0, 0, set()
+    operations_before, groundwork_before = budget.operations, budget.groundwork_operations
+    memory_before, used_before = budget.peak_memory, budget.used_groundwork
+    budget.groundwork_operations, budget.peak_memory, budget.used_groundwork = 0, 0, set()
     try:
-        found = do()
-        cost = Cost(budget.done - before - budget.laid, budget.held, frozenset(budget.under))
-        whole = budget.done - before
+        value = do()
+        operations = budget.operations - operations_before
+        each_time = operations - budget.groundwork_operations
+        cost = Cost(each_time, budget.peak_memory, frozenset(budget.used_groundwork))
     finally:
-        budget.laid += laid
-        budget.held = max(budget.held, held)
-        budget.under |= under
+        budget.groundwork_operations += groundwork_before
+        budget.peak_memory = max(budget.peak_memory, memory_before)
+        budget.used_groundwork |= used_before
         if token is not None:
             _budget.reset(token)
-    if whole > OPERATIONS or cost.held > MEMORY:
-        raise _TooLarge(found)
-    return found, cost
+    if operations > OPERATIONS or cost.peak_memory > MEMORY:
+        raise _TooLarge(value)
+    return value, cost
 
 
 _groundwork: WeakValueDictionary[Hashable, Groundwork] = WeakValueDictionary()
 _lock = Lock()
 
 
-def _lay_groundwork(key: Hashable, do: Callable[[], T]) -> tuple[T, Cost]:
-    """The same for what costs once; where that is paid for and a cache has dropped it, nothing."""
+def _do_groundwork(key: Hashable, do: Callable[[], T]) -> tuple[T, Cost]:
+    """Call a function whose work is groundwork; return its result and its cost.
+
+    If the groundwork was counted under the budget in force, and a cache has dropped the value
+    since, it is computed again and nothing is counted.
+    """
     budget = _budget.get()
     with _lock:
         known = _groundwork.get(key)
-    if known is not None and budget is not None and known in budget.paid:
-        budget.under.add(known)
-        return prepaid(do), Cost(0, 0, frozenset((known,)))
+    if known is not None and budget is not None and known in budget.counted_groundwork:
+        budget.used_groundwork.add(known)
+        return without_counting(do), Cost(0, 0, frozenset((known,)))
     if budget is None:
-        found, cost = _measure(do)
+        value, cost = _measure_cost(do)
     else:
-        done, laid, under = budget.done, budget.laid, budget.under
-        budget.under = set()
+        operations_before, groundwork_before = budget.operations, budget.groundwork_operations
+        used_before = budget.used_groundwork
+        budget.used_groundwork = set()
         try:
-            found, cost = _measure(do)
+            value, cost = _measure_cost(do)
         except BaseException:
-            budget.under |= under
+            budget.used_groundwork |= used_before
             raise
-        budget.laid, budget.under = laid + budget.done - done, under
+        budget.groundwork_operations = groundwork_before + budget.operations - operations_before
+        budget.used_groundwork = used_before
     with _lock:
-        made = _groundwork.setdefault(key, Groundwork(cost.own, cost.held, cost.under))
+        groundwork = _groundwork.setdefault(key, Groundwork(*cost))
     if budget is not None:
-        budget.paid.add(made)
-        budget.under.add(made)
-    return found, Cost(0, 0, frozenset((made,)))
+        budget.counted_groundwork.add(groundwork)
+        budget.used_groundwork.add(groundwork)
+    return value, Cost(0, 0, frozenset((groundwork,)))
 
 
 def _light(value: Any) -> Any:
-    """An argument as it is kept beside what it cost: without what it keeps in turn."""
+    """An argument as part of a key: without the values that it caches in turn."""
     if type(value) is tuple:
         return tuple(map(_light, value))
     bare = getattr(type(value), "_without_caches", None)
@@ -307,24 +322,24 @@ def _light(value: Any) -> Any:
 
 
 def remembered(maxsize: int, once: bool = True) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """A cache like `functools.lru_cache`, whose hits cost what they saved.
+    """A cache like `functools.lru_cache`, whose hits count the work that they saved.
 
     Args:
         maxsize: how many values are kept.
-        once: whether they count once under each limit; not where arguments are equal only if they
-            are the same object.
+        once: whether a value is groundwork, which counts once under each limit. False if arguments
+            are equal only if they are the same object.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
         def compute(*args: P.args, **kwargs: P.kwargs) -> _Entry[T]:
             if once:
                 key = (function, _light(args), tuple(kwargs.items()))
-                entry = _Entry(*_lay_groundwork(key, lambda: function(*args, **kwargs)))
+                entry = _Entry(*_do_groundwork(key, lambda: function(*args, **kwargs)))
             else:
-                entry = _Entry(*_measure(lambda: function(*args, **kwargs)))
+                entry = _Entry(*_measure_cost(lambda: function(*args, **kwargs)))
             budget = _budget.get()
             if budget is not None:
-                budget.fresh = entry
+                budget.just_computed = entry
             return entry
 
         cached = lru_cache(maxsize=maxsize)(compute)
@@ -337,12 +352,12 @@ def remembered(maxsize: int, once: bool = True) -> Callable[[Callable[P, T]], Ca
                 return value
             budget = _budget.get()
             if budget is not None:
-                budget.reuse(entry)
+                budget.count_read(entry)
             if not entry.is_shared:
                 # Another thread may have cached the same value first. All must go on with one
                 # object, since some costs are kept with the object.
                 entry.is_shared = True
-                entry = prepaid(lambda: cached(*args, **kwargs))  # type: ignore[arg-type]
+                entry = without_counting(lambda: cached(*args, **kwargs))  # type: ignore[arg-type]
             return entry.value
 
         lookup.__doc__ = function.__doc__
@@ -353,9 +368,9 @@ def remembered(maxsize: int, once: bool = True) -> Callable[[Callable[P, T]], Ca
 
 
 class remembered_property(Generic[T]):  # noqa: N801 (as `functools.cached_property`)
-    """A property like `functools.cached_property`, whose reads cost what the first one did.
+    """A property like `functools.cached_property`, whose reads count as much as the first one.
 
-    What costs nothing becomes an ordinary attribute.
+    A value that took no work becomes an ordinary attribute.
     """
 
     def __init__(self, function: Callable[[Any], T]):
@@ -376,13 +391,13 @@ class remembered_property(Generic[T]):  # noqa: N801 (as `functools.cached_prope
         if entry is not None:
             budget = _budget.get()
             if budget is not None:
-                budget.reuse(entry)
+                budget.count_read(entry)
             return entry.value
         try:
-            value, cost = _measure(lambda: self._function(instance))
+            value, cost = _measure_cost(lambda: self._function(instance))
         except _TooLarge as large:
-            found: T = large.value
-            return found
-        if not (cost.own or cost.held or cost.under):
+            large_value: T = large.value
+            return large_value
+        if not (cost.operations or cost.peak_memory or cost.uses):
             return cast(T, kept.setdefault(self._name, value))
         return cast("_Entry[T]", kept.setdefault(self._entry, _Entry(value, cost))).value

@@ -12,7 +12,7 @@ import time
 from filters import expensive
 from residua.errors import ResiduaError
 from residua.mechanisms.relations import ADD_REMOVE
-from residua.work_limit import counted
+from residua.work_limit import measure_work
 
 SLOW = {("composed", 1), ("composed", 2), ("subsampled_gaussian", 2), ("mixture_of_gaussians", 1)}
 """Queries for the thorough form: several seconds on several filters."""
@@ -44,9 +44,9 @@ def decided(filter, query, relation, thorough):
             return error
 
     state, before = filter.initial(), time.process_time()
-    decision, operations, held = counted(once)
+    decision, operations, held = measure_work(once)
     seconds = time.process_time() - before
-    again = counted(once)[1] if thorough or operations < ONCE else operations
+    again = measure_work(once)[1] if thorough or operations < ONCE else operations
     failed = isinstance(decision, ResiduaError)
     expensive = not failed and decision.is_too_expensive
     return {

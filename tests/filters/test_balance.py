@@ -91,7 +91,7 @@ def agrees(filter: rz.Filter, balance: rz.Balance) -> None:
 
 
 def details_agree(filter: rz.Filter, balance: rz.Balance) -> None:
-    counted = balances.counted_details(balance.details)
+    counted = balances.non_reserve_details(balance.details)
     shares = [one.share for one in counted if one.live and one.capacity]
     for one in balance.details:
         assert 0.0 <= one.left <= one.capacity

@@ -290,7 +290,7 @@ def test_states_after_any_mechanism(name, relation):
         assert other.state_to_json(state) == text
         for asked in (query, ODD[0]):
             first, second = (
-                f.decide(f.own(state), asked, relation=relation) for f in (filter, other)
+                f.decide(f.check_state(state), asked, relation=relation) for f in (filter, other)
             )
             assert first.admitted == second.admitted and first.state == second.state
 

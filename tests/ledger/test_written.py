@@ -100,7 +100,7 @@ def test_a_mark_and_a_place_are_what_canonical_says(name: str, seq: int) -> None
     }  # fmt: skip
     entry = new_entry(1, name, "", fields)
     place = {"budget": name, "prev": entry.head_hash, "seq": 0}
-    assert entry.place() == canonical(place)
+    assert entry.next_place() == canonical(place)
 
 
 def test_a_description_that_was_written_otherwise_is_recorded_canonically() -> None:

@@ -23,7 +23,7 @@ import residua as rz
 from residua.service import auth
 from residua.service.auth import Authenticator
 from residua.service.context import ServiceContext, open_context
-from residua.service.limits import Rate
+from residua.service.limits import RateLimiter
 from residua.service.serving import bound, config
 from residua.service.settings import Settings
 
@@ -77,7 +77,7 @@ def serving(
     settings = Settings(**{"store": store, "port": 0, "rate": 0.0, **options})
     office = open_context(settings, rz.open_ledger(store, anchor=anchor))
     if not limited:
-        office = replace(office, anonymous=Rate(0.0, 1))
+        office = replace(office, anonymous_limiter=RateLimiter(0.0, 1))
     office = replace(office, authenticator=Authenticator(office.tokens.find, settings.dev, clock))
     roles = auth.ROLES if known is None else ()
     made = {role: auth.new_token(role, principal=role) for role in roles}

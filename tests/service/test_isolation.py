@@ -251,7 +251,7 @@ def test_a_full_queue_says_when_to_retry_and_stops_nobody(
         for name in "abc":
             service.budget(name, filter=AUTO)
         running = [threads.submit(service.spend, name, mechanism=SLOW) for name in "ab"]
-        until(lambda: service.office.pool._turns._waiting, "nobody waits")
+        until(lambda: service.office.pool._permits._waiting, "nobody waits")
         full = service.spend("c", "engine", mechanism=SLOW)
         assert full.status_code == 503 and full.headers["retry-after"] == "1"
         assert full.json()["type"] == "urn:residua:problem:overloaded"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from residua.service.limits import ANONYMOUS_BURST, Rate, Turns
+from residua.service.limits import ANONYMOUS_BURST, FairSemaphore, RateLimiter
 from residua.service.problems import Problem
 from service.running import serving
 
 
 def test_a_bucket_empties_and_fills() -> None:
     now = [0.0]
-    rate = Rate(10.0, 3, clock=lambda: now[0])
+    rate = RateLimiter(10.0, 3, clock=lambda: now[0])
     for _ in range(3):
         rate.take("a")
     with pytest.raises(Problem) as caught:
@@ -34,29 +34,29 @@ def test_a_bucket_empties_and_fills() -> None:
 
 
 def test_no_limit() -> None:
-    rate = Rate(0.0, 1)
+    rate = RateLimiter(0.0, 1)
     for _ in range(1000):
         rate.take("a")
 
 
 def test_buckets_do_not_fill_the_memory() -> None:
     now = [0.0]
-    rate = Rate(1.0, 2, clock=lambda: now[0])
+    rate = RateLimiter(1.0, 2, clock=lambda: now[0])
     for place in range(25_000):
         now[0] += 1e-6
         rate.take(str(place))
     assert len(rate._buckets) <= 10_000
 
 
-def test_turns_are_shared_fairly() -> None:
+def test_permits_are_shared_fairly() -> None:
     """One who asks for much waits for their own, another does not, and nothing is kept after."""
 
     async def play_plan() -> None:
-        turns, running, most = Turns(3, 2, 100, 100), Counter[str](), Counter[str]()
+        permits, running, most = FairSemaphore(3, 2, 100, 100), Counter[str](), Counter[str]()
         order: list[str] = []
 
         async def work(name: str) -> None:
-            async with turns.turn(name):
+            async with permits.permit(name):
                 order.append(name)
                 running[name] += 1
                 most[name] = max(most[name], running[name])
@@ -66,44 +66,44 @@ def test_turns_are_shared_fairly() -> None:
         await asyncio.gather(*(work(name) for name in "aaaaaaaabbbbc"))
         assert most["a"] == 2 and most["c"] == 1
         assert order.index("c") < 6, "who came last, behind twelve others"
-        assert order.index("b") == 2 and not turns._waiting and not turns._running
+        assert order.index("b") == 2 and not permits._waiting and not permits._held
 
     asyncio.run(play_plan())
 
 
 def test_a_queue_is_bounded_for_each_name_and_for_all() -> None:
     async def play_plan() -> None:
-        turns = Turns(1, 1, 3, 2)
-        await turns.take("a")
-        waiting = [asyncio.ensure_future(turns.take(name)) for name in "aab"]
+        permits = FairSemaphore(1, 1, 3, 2)
+        await permits.acquire("a")
+        waiting = [asyncio.ensure_future(permits.acquire(name)) for name in "aab"]
         await asyncio.sleep(0)
         for name in ("a", "b", "c"):
             with pytest.raises(Problem, match="nothing was spent") as full:
-                await turns.take(name)
+                await permits.acquire(name)
             assert full.value.status == 503 and full.value.headers["Retry-After"] == "1"
         waiting[0].cancel()
         await asyncio.sleep(0)
-        turns.give_back("a")
+        permits.release("a")
         await waiting[2]
-        turns.give_back("b")
+        permits.release("b")
         await waiting[1]
-        turns.give_back("a")
-        assert not turns._waiting and not turns._running
+        permits.release("a")
+        assert not permits._waiting and not permits._held
 
     asyncio.run(play_plan())
 
 
-def test_a_turn_that_came_too_late_goes_to_the_next() -> None:
+def test_a_permit_that_came_too_late_goes_to_the_next() -> None:
     async def play_plan() -> None:
-        turns = Turns(1, 1, 10, 10)
-        await turns.take("a")
-        first, second = (asyncio.ensure_future(turns.take(name)) for name in "bc")
+        permits = FairSemaphore(1, 1, 10, 10)
+        await permits.acquire("a")
+        first, second = (asyncio.ensure_future(permits.acquire(name)) for name in "bc")
         await asyncio.sleep(0)
-        turns.give_back("a")
+        permits.release("a")
         first.cancel()
         await second
-        turns.give_back("c")
-        assert not turns._waiting and not turns._running
+        permits.release("c")
+        assert not permits._waiting and not permits._held
 
     asyncio.run(play_plan())
 
@@ -123,7 +123,7 @@ def test_over_http(tmp_path: Path) -> None:
         while 429 not in tries and len(tries) < 500:
             with pytest.raises(Problem):
                 for _ in range(ANONYMOUS_BURST + 5):
-                    service.office.anonymous.take("127.0.0.1")
+                    service.office.anonymous_limiter.take("127.0.0.1")
             tries.append(service.http("GET", "/v1/me", "x").status_code)
         assert tries[-1] == 429
         assert service.http("GET", "/v1/health", None).status_code == 200

@@ -20,7 +20,7 @@ from residua.errors import StoreUnavailable
 from residua.service import context, logs
 from residua.service.auth import TokenStore
 from residua.service.context import Readiness
-from residua.service.limits import ANONYMOUS_BURST, Workers
+from residua.service.limits import ANONYMOUS_BURST, WorkerThreads
 from residua.service.problems import Problem, problem_of
 from service.running import LAPLACE, Service, serving
 
@@ -154,7 +154,7 @@ def test_probes_do_not_wait_for_work(service: Service, name: str) -> None:
     """Every thread for work is taken, and the queues behind them are not empty."""
     service.budget(name)
     office, ended = service.office, Event()
-    kinds = (office.spending, office.pool, office.working, office.looking_up)
+    kinds = (office.spend_threads, office.pool, office.read_threads, office.token_threads)
 
     async def occupy() -> None:
         for workers in kinds:
@@ -176,7 +176,7 @@ def test_quick_spends_do_not_wait_for_slow_decisions(service: Service, name: str
     service.budget(name, filter={"kind": "pure", "eps": 1.0})
     query = {"kind": "pure_dp", "eps": 0.001}
     ended = Event()
-    for workers in (service.office.pool, service.office.working):
+    for workers in (service.office.pool, service.office.read_threads):
         for _ in range(70):
             workers._threads.submit(ended.wait, 60)
     try:
@@ -216,7 +216,7 @@ def test_a_queue_that_is_full_says_when_to_retry() -> None:
     ended = Event()
 
     async def work() -> None:
-        workers = Workers("test", 1, 2)
+        workers = WorkerThreads("test", 1, 2)
         waiting = [asyncio.ensure_future(workers.run(ended.wait, 60)) for _ in range(3)]
         await asyncio.sleep(0)
         with pytest.raises(Problem, match="nothing was spent") as full:

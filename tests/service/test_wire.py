@@ -484,7 +484,7 @@ def test_an_answer_whose_reader_is_gone(service: Service, name: str) -> None:
 
 
 def test_a_body_that_does_not_come(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "BODY_WITHIN", 0.3)
+    monkeypatch.setattr(limits, "BODY_TIMEOUT", 0.3)
     target = Target("none", service.tokens["engine"])
     found, closed = exchange(service, target.head("Content-Length: 50\r\n") + b"{")
     assert statuses(found) == (408,) and closed
@@ -494,7 +494,7 @@ def test_an_answer_that_is_not_read(
     service: Service, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connection ends, and so does its task."""
-    monkeypatch.setattr(limits, "READ_WITHIN", 0.3)
+    monkeypatch.setattr(limits, "READ_TIMEOUT", 0.3)
     service.budget(name)
     for _ in range(20):
         service.spend(name, mechanism={"kind": "laplace", "scale": 400.0})

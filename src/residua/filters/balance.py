@@ -7,8 +7,8 @@ more copies of the last query are. What is left in a filter's own units is under
 **Share.** A filter has units in which what is spent and what is left add up to the capacity (`eps`,
 `rho`, `mu²`, levels, planned queries). A share is the ratio of the two numbers that `details` show,
 so it cannot contradict them. Of several units that are all needed it is the smallest share, of the
-live components of a union the largest. A filter without units has the share that its largest query
-is of the largest query at the start. A share never increases as queries are admitted.
+live components of a union the largest. The share of a filter without units is the `eps` of its
+largest query now over that at the start. A share never increases as queries are admitted.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ RESERVES = ("delta for heavy tails", "delta for unbounded losses")
 
 They are shown beside the units of which a share is made, and do not count towards it.
 """
-_SHOWN_DELTA = 1e-6
-"""Where a guarantee is read that has no short description."""
+_PRINTED_DELTA = 1e-6
+"""The `delta` at which a guarantee without a short description is printed as an `eps`."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Balance:
     more_like_last: int | None
     """How many more copies of the last admitted query fit now; None before the first one."""
     counting_ended: bool
-    """Whether `more_like_last` is where counting ended: more may fit."""
+    """Whether counting stopped at `more_like_last`, so that more may fit."""
     details: tuple[Detail, ...]
-    """What is left by unit; empty where a filter has no unit or a budget above allows less."""
+    """What is left by unit; empty if the filter has no unit or a parent budget allows less."""
 
     @property
     def text(self) -> str:
@@ -103,7 +103,7 @@ def balance_of(
     filter: Filter, state: State, last: Query | None = None, relation: str | None = None
 ) -> Balance:
     """The balance of a filter in a state; `last` is the query that was admitted last."""
-    largest = largest_query(filter, state, relation)
+    largest = largest_pure_eps(filter, state, relation)
     share = share_of(filter, state, relation)
     copies = None if last is None else count_copies(filter, state, last, relation)
     return make_balance(share, filter.guarantee, largest, copies, filter.details_in(state))
@@ -121,18 +121,20 @@ def share_of(filter: Filter, state: State, relation: str | None = None) -> float
     """The share that is left in a state; without units, that of the largest query."""
     share = filter.share_in(state)
     if share is None:
-        whole = largest_query(filter, filter.initial(), relation)
-        share = ratio(largest_query(filter, state, relation), whole)
+        whole = largest_pure_eps(filter, filter.initial(), relation)
+        share = ratio(largest_pure_eps(filter, state, relation), whole)
     return share
 
 
-def largest_query(filter: Filter, state: State, relation: str | None = None) -> float:
+def largest_pure_eps(filter: Filter, state: State, relation: str | None = None) -> float:
     """The largest `eps` with `PureDp(eps)` admitted in a state, to six digits; 0 if none is."""
-    return largest_eps(admits_pure(filter, state, relation), filter.most_eps)
+    return largest_eps(pure_admission_test(filter, state, relation), filter.most_eps)
 
 
-def admits_pure(filter: Filter, state: State, relation: str | None) -> Callable[[float], bool]:
-    """Whether a filter admits an `eps`-DP query in a state, as a function of `eps`."""
+def pure_admission_test(
+    filter: Filter, state: State, relation: str | None
+) -> Callable[[float], bool]:
+    """A function of `eps` that says whether a filter admits an `eps`-DP query in a state."""
 
     def admits(eps: float) -> bool:
         try:
@@ -150,40 +152,41 @@ def make_detail(
     component: str, unit: str, left: Fraction, capacity: Fraction, *, live: bool = True
 ) -> Detail:
     """What is left in a unit, from exact amounts."""
-    there, whole = rounded(left), rounded(capacity)
-    return Detail(component, unit, float(there), float(whole), _ratio(there, whole), live)
+    left_shown, capacity_shown = rounded(left), rounded(capacity)
+    share = _ratio(left_shown, capacity_shown)
+    return Detail(component, unit, float(left_shown), float(capacity_shown), share, live)
 
 
 def make_details(component: str, left: Amounts, capacity: Amounts) -> tuple[Detail, ...]:
     """The same for several units."""
-    both = zip(left, capacity, strict=True)
-    return tuple(make_detail(component, unit, some, whole) for (unit, some), (_, whole) in both)
+    pairs = zip(left, capacity, strict=True)
+    return tuple(make_detail(component, unit, part, whole) for (unit, part), (_, whole) in pairs)
 
 
 def ratio(left: float, capacity: float) -> float:
-    """A share of two numbers as they are written, rounded down to six digits."""
+    """The ratio of two numbers as they print, at most 1, rounded down to six digits."""
     return _ratio(Decimal(repr(left)), Decimal(repr(capacity)))
 
 
 def _ratio(left: Decimal, capacity: Decimal) -> float:
-    """The same; 0 of a capacity of 0."""
+    """The same for decimals; 0 if the capacity is 0."""
     if not capacity:
         return 0.0
     return float(rounded(min(Fraction(left) / Fraction(capacity), Fraction(1))))
 
 
 def smallest_share(details: Iterable[Detail]) -> float | None:
-    """The share of units that are all needed, but for those with no capacity; None without units.
+    """The smallest share of the units that count and have a capacity; None without units.
 
-    0 where no unit has a capacity.
+    0 if no unit has a capacity.
     """
-    details = counted_details(details)
+    details = non_reserve_details(details)
     shares = [one.share for one in details if one.capacity]
     return min(shares, default=0.0 if details else None)
 
 
-def counted_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
-    """The units that count towards a share: all but what is set aside."""
+def non_reserve_details(details: Iterable[Detail]) -> tuple[Detail, ...]:
+    """The details that count towards the share: all but those of reserves."""
     return tuple(one for one in details if one.unit not in RESERVES)
 
 
@@ -204,12 +207,12 @@ def balance_words(balance: Balance) -> str:
 
 
 def share_words(balance: Balance) -> str:
-    """`34 %`, `< 1 %`, and of which unit where several are needed and have other shares."""
+    """`34 %`, `< 1 %`, or `34 % of mu²` if the shares of other needed units differ."""
     return _share_words(balance.share, balance.details)
 
 
 def _share_words(share: float, details: Sequence[Detail]) -> str:
-    details = counted_details(details)
+    details = non_reserve_details(details)
     text, shares = percent_words(share), {one.share for one in details if one.capacity}
     if len(shares) < 2 or not _are_all_needed(share, details):
         return text
@@ -218,25 +221,25 @@ def _share_words(share: float, details: Sequence[Detail]) -> str:
 
 
 def _are_all_needed(share: float, details: Sequence[Detail]) -> bool:
-    """Whether a share is the smallest of several units, rather than the largest."""
+    """Whether a share is the smallest of one component's units, and not a union's largest."""
     return len({one.component for one in details}) == 1 and share == smallest_share(details)
 
 
 def left_words(share: float, details: Sequence[Detail], left: str = "left") -> str:
     """What is left for the reason of a decision: `81 % left (mu² 0.81)`.
 
-    Beside the share are the amounts that it is of: all units that are needed, or the component of a
-    union that has the most left.
+    The amounts in brackets are those of all needed units, or for a union those of the component
+    with the largest share.
     """
-    details = counted_details(details)
+    details = non_reserve_details(details)
     if _are_all_needed(share, details):
-        named = [(one.unit, one.left) for one in details]
+        amounts = [(one.unit, one.left) for one in details]
     else:
         best = next(one for one in details if one.live and one.share == share)
         several = len({one.component for one in details}) > 1
-        named = [(f"{best.component} {best.unit}" if several else best.unit, best.left)]
-    amounts = few([f"{unit} {number(Decimal(repr(amount)))}" for unit, amount in named])
-    return f"{_share_words(share, details)} {left} ({amounts})"
+        amounts = [(f"{best.component} {best.unit}" if several else best.unit, best.left)]
+    text = few([f"{unit} {number(Decimal(repr(amount)))}" for unit, amount in amounts])
+    return f"{_share_words(share, details)} {left} ({text})"
 
 
 def detail_words(details: Sequence[Detail]) -> tuple[str, ...]:
@@ -271,7 +274,7 @@ def guarantee_words(guarantee: Pld) -> str:
             return f"(eps {eps:g}, delta {delta:g})" if delta else f"eps {eps:g}"
         case [], [(shift, sigma, 1)]:
             return f"mu {shown(shift / sigma, up=True)}"
-    eps = max(float(each.epsilon(_SHOWN_DELTA)) for each in directions(guarantee))
+    eps = max(float(each.epsilon(_PRINTED_DELTA)) for each in directions(guarantee))
     if not eps < math.inf:
         return "none below delta 1" if guarantee.is_infinite else describe(guarantee)
-    return f"(eps {shown(eps, up=True)}, delta {_SHOWN_DELTA:g})"
+    return f"(eps {shown(eps, up=True)}, delta {_PRINTED_DELTA:g})"

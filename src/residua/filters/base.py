@@ -54,7 +54,7 @@ class AdditivePart(NamedTuple):
 
 
 class _Session:
-    """The one mutable thing: the current state and what was asked so far."""
+    """The mutable part of a filter: its current state and the decisions so far."""
 
     __slots__ = ("history", "id", "last", "lock", "relation", "state")
 
@@ -88,7 +88,7 @@ class Filter(ABC):
 
     @abstractmethod
     def initial(self) -> State:
-        """The state before anything was asked."""
+        """The state before the first query."""
 
     @abstractmethod
     def _decide(self, state: Any, query: Query, relation: str | None) -> Decision:
@@ -97,72 +97,75 @@ class Filter(ABC):
     def decide(self, state: State, query: Query, *, relation: str | None = None) -> Decision:
         """Whether `query` is admitted in `state`, and the state that follows. Pure.
 
-        What takes more work than the limit (`residua.work_limit`) is refused.
+        A query that takes more work than the limit (`residua.work_limit`) is refused.
         """
-        return self._decide_within(state, self._check_query(query), checked_relation(relation))
+        return self._decide_within(state, self._check_query(query), check_relation(relation))
 
     def _decide_within(
-        self, state: Any, query: Query, relation: str | None, most: int = OPERATIONS
+        self, state: Any, query: Query, relation: str | None, limit: int = OPERATIONS
     ) -> Decision:
-        """`_decide`, which refuses what takes more than so many operations."""
+        """`_decide`, but a query that takes more than `limit` operations is refused."""
         try:
-            with limited("it", most) as budget:
-                found = self._decide(self.own(state), query, relation)
+            with limited("it", limit) as budget:
+                decision = self._decide(self.check_state(state), query, relation)
         except TooExpensive as error:
             if error.budget is not budget:
                 raise
             return too_expensive(self, state, query, relation, str(error))
-        found._leave(most - budget.done)
-        return found
+        decision._set_work_left(limit - budget.operations)
+        return decision
 
     def admits(self, state: Any, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query; faster where the state that follows is not needed."""
         return self._decide(state, query, relation).admitted
 
-    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
-        """The filter that decides in a state; this one unless it has handed over to another.
+    def deciding_filter(
+        self, state: State, query: Any = None, relation: str | None = None
+    ) -> Filter:
+        """The filter that decides in a state: this one, or the one it has chosen.
 
-        `query` is what is to be decided, for a filter that makes its choice when it is asked.
+        `query` is the query to decide, for a filter that chooses by its first query.
         """
         return self
 
     def _check_query(self, query: Any) -> Any:
-        """Check what is asked."""
+        """Check that a value is a query of this filter, and convert it if needed."""
         return as_query(query)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
-        """Whole rounds of `queries` that are admitted for sure, and the state after them.
+        """Count whole rounds of `queries` that are certainly admitted, and the state after them.
 
-        What requesting one by one would give, without doing so; at most `most` rounds. No rounds
-        where a filter cannot say without deciding, as here.
+        The state is the one that requesting them one by one would give. The count is at most
+        `most`, and 0 for a filter that must decide each query, as this one.
         """
-        return 0, self.own(state)
+        return 0, self.check_state(state)
 
     @property
-    def skips(self) -> bool:
-        """Whether `skip` jumps over requests; where it does not, each one is decided."""
+    def can_skip(self) -> bool:
+        """Whether `skip` counts rounds without deciding each query; if not, it returns 0."""
         return False
 
     def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
-        """Parts of the filter that admit by sums of fixed costs; none for most filters.
+        """Parts of the filter that admit by sums of fixed costs; most filters have none.
 
-        What one of them has room for, whatever the order, the filter admits.
+        The filter admits queries, in any order, whose costs add up to what one part has left.
         """
         return ()
 
     def additive_cost(
         self, place: int | None, query: Query, relation: str | None = None
     ) -> tuple[Fraction, ...] | None:
-        """What a query takes from the additive part at a place, rounded up; None if it cannot."""
+        """The cost of a query to the additive part at a place, rounded up; None if it has none."""
         return None
 
     def decreasing_cost(self, query: Query, relation: str | None = None) -> DecreasingCost | None:
-        """The cost of a query on the single amount, where it falls with what is left.
+        """The cost of a query as a function of the single amount that is left.
 
-        From an amount to bounds of the exact cost, which does not increase with the amount; what is
-        charged is the upper one. None where it is refused, and for filters that are not like that.
+        The function maps an amount to bounds of the exact cost, which does not increase with the
+        amount; the upper bound is charged. It gives None where the query is refused. The result is
+        None for filters whose cost is not such a function.
         """
         return None
 
@@ -180,8 +183,8 @@ class Filter(ABC):
             last: the query that was admitted last; without it, copies of it are not counted.
             relation: the neighbouring relation of `last` and of the largest query.
         """
-        asked = None if last is None else as_query(last, "last")
-        return balance_of(self, self.own(state), asked, checked_relation(relation))
+        query = None if last is None else as_query(last, "last")
+        return balance_of(self, self.check_state(state), query, check_relation(relation))
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """What is left by unit, in units in which what is spent and what is left add up.
@@ -196,20 +199,20 @@ class Filter(ABC):
 
     @property
     def most_eps(self) -> float:
-        """The upper end of the search for the largest `eps`-DP query that fits."""
+        """The largest `eps` that is tried in the search for the largest `eps`-DP query."""
         return MOST_EPS
 
     @property
     @abstractmethod
     def guarantee(self) -> Pld:
-        """The PLD that the whole interaction is proven to be dominated by, whatever is asked."""
+        """A PLD that is proven to dominate the whole interaction, whatever the queries."""
 
     @property
     def capacity(self) -> Any:
         """The whole budget."""
         return self.remaining_in(self.initial())
 
-    def own(self, state: Any) -> State:
+    def check_state(self, state: Any) -> State:
         """Check that a state is one of this filter's."""
         if not isinstance(state, State):
             raise ArgumentTypeError(f"state must be a state of a filter, got {checks.shown(state)}")
@@ -219,7 +222,7 @@ class Filter(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Names the configuration: the same in every process where it has a description."""
+        """A name of the configuration; the same in every process if it has a description."""
         try:
             description = self.to_json()
         except ArgumentError:
@@ -251,23 +254,23 @@ class Filter(ABC):
         Mechanisms are taken under add-remove unless a relation is named; a session keeps to the
         relation of the first mechanism that it admitted.
         """
-        asked, relation = self._check_query(query), checked_relation(relation)
-        meant = self._meant(asked, relation)
+        query, relation = self._check_query(query), check_relation(relation)
+        effective = self._effective_relation(query, relation)
         with self._session.lock:
-            kept = self._session.relation
-            if meant and kept and meant != kept:
+            earlier = self._session.relation
+            if effective and earlier and effective != earlier:
                 raise ArgumentError(
-                    f"relation must be {kept}, under which earlier queries were admitted,"
-                    f" got {meant!r}"
+                    f"relation must be {earlier}, under which earlier queries were admitted,"
+                    f" got {effective!r}"
                 )
-            decision = self._decide_within(self._state, asked, relation)
+            decision = self._decide_within(self._state, query, relation)
             # Spent before it is shown anywhere, whatever interrupts.
             self._session.state = decision.state
-            self._session.relation = kept or (meant if decision.admitted else None)
+            self._session.relation = earlier or (effective if decision.admitted else None)
             if not decision.admitted:
-                decision._follows(self._session.last)
-            elif isinstance(asked, Query):
-                self._session.last = asked
+                decision._set_previous_query(self._session.last)
+            elif isinstance(query, Query):
+                self._session.last = query
             self._session.history.append(decision)
         return decision
 
@@ -275,18 +278,18 @@ class Filter(ABC):
         """The same as `spend`, which it calls: subclasses override `spend` alone."""
         return self.spend(query, relation=relation)
 
-    def _meant(self, asked: Any, relation: str | None) -> str | None:
-        """The relation under which something is asked; None where it has none."""
-        return relation_of(asked, relation) if isinstance(asked, Mechanism) else None
+    def _effective_relation(self, query: Any, relation: str | None) -> str | None:
+        """The relation under which a query is decided; None for a PLD, which has none."""
+        return relation_of(query, relation) if isinstance(query, Mechanism) else None
 
     def check(self, query: Query, *, relation: str | None = None) -> Decision:
         """Decide only: nothing is spent, and the reason says what would be."""
         with self._session.lock:
             state, last = self._state, self._session.last
-        decision = self._decide_within(state, self._check_query(query), checked_relation(relation))
-        checked = dataclasses.replace(decision, checked=True)
-        checked._follows(last)
-        return checked
+        decision = self._decide_within(state, self._check_query(query), check_relation(relation))
+        decision = dataclasses.replace(decision, is_check=True)
+        decision._set_previous_query(last)
+        return decision
 
     @property
     def remaining(self) -> Any:
@@ -317,20 +320,20 @@ class Filter(ABC):
 
     def resume(self, state: State) -> None:
         """Put the session into a state that was stored; its history starts again."""
-        state = self.own(state)
+        state = self.check_state(state)
         with self._session.lock:
             self._session.state, self._session.last = state, None
             self._session.history.clear()
 
     def _adopt(self, state: State) -> State:
-        """A state of the filter that this one is a copy of: without a description, another one."""
+        """The same state as one of this copy, whose fingerprint differs without a description."""
         return dataclasses.replace(state, of=self.fingerprint)
 
     def __reduce__(self) -> tuple[Any, ...]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}  # type: ignore[arg-type]
         with self._session.lock:
-            kept = self._session.state, self._session.relation, self._session.last
-        return _restore, (type(self), fields, *kept)
+            session = self._session.state, self._session.relation, self._session.last
+        return _restore, (type(self), fields, *session)
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
@@ -357,16 +360,16 @@ class Filter(ABC):
         """Read a configuration (text or parsed); for a subclass, one of that kind."""
         from residua.filters.codec import from_json
 
-        made = from_json(text)
-        if not isinstance(made, cls):
-            raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
-        return made
+        filter = from_json(text)
+        if not isinstance(filter, cls):
+            raise ArgumentError(f"kind must be {cls.kind!r}, got {filter.kind!r}")
+        return filter
 
     def state_to_json(self, state: State) -> str:
         """A state as canonical JSON; amounts are exact, in quotes."""
         from residua.filters.codec import state_to_json
 
-        return state_to_json(self, self.own(state))
+        return state_to_json(self, self.check_state(state))
 
     def state_from_json(self, text: Any) -> State:
         """Read a state of this filter."""
@@ -395,26 +398,26 @@ class Filter(ABC):
         return price
 
     def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        return least_noise(query, lambda asked: self.admits(before, asked, relation))
+        return least_noise(query, lambda other: self.admits(before, other, relation))
 
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None
     ) -> str:
-        asked = describe(decision.query)
+        query = describe(decision.query)
         if decision.admitted:
             left = self.share_left_words(
-                decision.state, "would be left" if decision.checked else "left"
+                decision.state, "would be left" if decision.is_check else "left"
             )
-            return f"{decision.outcome}: {asked} costs {decision.cost_words}; {left}"
+            return f"{decision.outcome}: {query} costs {decision.cost_words}; {left}"
         need = decision.need
         if left is None:
             left = self.share_left_words(decision._before)
         if advice is None:
             advice = decision.advice
-        return f"{decision.outcome}: {asked} {need}; {left}; {advice}"
+        return f"{decision.outcome}: {query} {need}; {left}; {advice}"
 
     def _need(self, decision: Decision) -> str:
-        """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
+        """Why a query was refused: words that follow its description in the reason."""
         return decision._why_not
 
     def left_words(self, state: State, left: Any = None) -> str:
@@ -445,10 +448,10 @@ def is_unspent(filter: Filter) -> bool:
 
 def unspent_copy(filter: Filter) -> Filter:
     """The same filter with a separate session, which has spent nothing."""
-    made: Filter = object.__new__(type(filter))
-    made.__dict__.update(filter.__dict__)
-    object.__setattr__(made, "_session", _Session())
-    return made
+    copy: Filter = object.__new__(type(filter))
+    copy.__dict__.update(filter.__dict__)
+    object.__setattr__(copy, "_session", _Session())
+    return copy
 
 
 def _restore(
@@ -458,18 +461,18 @@ def _restore(
     relation: str | None = None,
     last: Query | None = None,
 ) -> Filter:
-    made = cls(**fields)
-    made._session.relation = relation
+    filter = cls(**fields)
+    filter._session.relation = relation
     if state is not None:
-        made.resume(made._adopt(state))
-    made._session.last = last
-    return made
+        filter.resume(filter._adopt(state))
+    filter._session.last = last
+    return filter
 
 
 def _words(value: Any) -> str:
     return describe(value) if isinstance(value, Pld) else str(value)
 
 
-def checked_relation(name: str | None) -> str | None:
-    """The name of a relation; None stays None."""
+def check_relation(name: str | None) -> str | None:
+    """Check the name of a relation; None stays None."""
     return None if name is None else relations.relation(name)

@@ -123,7 +123,7 @@ def state_from_json(filter: Filter, given: Any) -> State:
         if name not in fields:
             raise ArgumentError(f"state needs the field {name!r}, got only {sorted(fields)!r}")
     _like("of", first.of, fields["of"])
-    return filter.own(filter.state_from_fields(fields))
+    return filter.check_state(filter.state_from_fields(fields))
 
 
 def state_like(first: State, fields: Mapping[str, Any]) -> State:

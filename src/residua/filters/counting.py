@@ -74,7 +74,7 @@ class Count(NamedTuple):
 def count_copies(filter: Filter, state: State, query: Query, relation: str | None = None) -> Count:
     """How many more copies of a query are admitted; counting ends at `MOST` or `MOST_DECIDED`."""
     most = MOST
-    if not filter.skips:
+    if not filter.can_skip:
         known = decreasing_costs(filter, state, (query,), relation)
         found = decreasing_count(*known, MOST) if known else None
         if found is not None:
@@ -110,7 +110,7 @@ def count_decided(
         ends = PATIENCE if slow and not shown else ends
     limit = min(most, done + decisions)
     with limited("counting", UNLIMITED) as budget:
-        while done < limit and budget.done < ends:
+        while done < limit and budget.operations < ends:
             decision = filter.decide(after, queries[done % len(queries)], relation=relation)
             if not decision.admitted:
                 return Count(done, False)
@@ -122,7 +122,7 @@ def _target_residues(
     filter: Filter, state: State, queries: Sequence[Query], relation: str | None
 ) -> list[Any]:
     """The live target residue filters that decide."""
-    inner: Any = filter.in_force(state, queries[0], relation)
+    inner: Any = filter.deciding_filter(state, queries[0], relation)
     components = inner.filters if inner.kind == "union" else (inner,)
     parts = getattr(state, "parts", ()) or (state,) * len(components)
     both = zip(components, parts, strict=True)
@@ -133,7 +133,7 @@ def _certain(
     filter: Filter, state: State, queries: Sequence[Query], most: int, relation: str | None
 ) -> int:
     """How many queries one component of a union admits for sure by itself."""
-    inner: Any = filter.in_force(state, queries[0], relation)
+    inner: Any = filter.deciding_filter(state, queries[0], relation)
     if inner.kind != "union":
         return 0
     parts = getattr(state, "parts", ()) or inner.initial().parts
@@ -153,10 +153,10 @@ def count_copies_before(
     What fits after some copies is taken to fit after fewer.
     """
     states: list[State] = []
-    if filter.skips:
+    if filter.can_skip:
         most, ended = count_copies(filter, state, query, relation)
     else:
-        states.append(filter.own(state))
+        states.append(filter.check_state(state))
         slow = is_sampled(query) and _target_residues(filter, state, (query,), relation)
         decided = MOST_SHOWN if slow else MOST_DECIDED
         while len(states) <= decided:
@@ -197,7 +197,7 @@ def admitted(
     relation: str | None = None,
 ) -> tuple[int, State]:
     """How many of the repeating `queries` are admitted before the first refusal, and the state."""
-    state = filter.state if state is None else filter.own(state)
+    state = filter.state if state is None else filter.check_state(state)
     rounds, state = filter.skip(state, queries, most // len(queries), relation)
     count = rounds * len(queries)
     while count < most:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 NOTHING_FITS = "nothing of this kind fits"
 """The advice of a refusal that has nothing to recommend."""
-COARSER = "a coarser description, fewer parts or a larger scale would take less"
-"""The advice where deciding takes more than the limit."""
+TRY_COARSER = "a coarser description, fewer parts or a larger scale would take less"
+"""The advice if deciding takes more than the limit on work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class Decision:
     """Whether a query was admitted, and what the filter's state is then.
 
     A refusal leaves the state as it was. `cost`, `reason`, `largest`, `remaining` and
-    `balance` are worked out when they are asked for.
+    `balance` are computed when they are first read.
     """
 
     admitted: bool
@@ -39,10 +39,10 @@ class Decision:
     _relation: str | None = field(repr=False)
     _why_not: str = field(repr=False)
     is_too_expensive: bool = field(default=False, repr=False)
-    """Whether it was refused because the decision takes more work than the limit."""
-    spare: int = field(default=OPERATIONS, repr=False)
-    """The part of the limit that the decision has left."""
-    checked: bool = field(default=False, repr=False)
+    """Whether the query was refused because deciding takes more work than the limit."""
+    work_left: int = field(default=OPERATIONS, repr=False)
+    """Operations that the decision has left of the limit on work."""
+    is_check: bool = field(default=False, repr=False)
     """Whether this answers a check, which spends nothing: the reason says what would be."""
 
     def __bool__(self) -> bool:
@@ -50,7 +50,7 @@ class Decision:
         return self.admitted
 
     _cost: ClassVar[Any] = None
-    """The value of `cost`, once that was worked out."""
+    """The value of `cost` after the first read."""
 
     @property
     def cost(self) -> Any:
@@ -74,26 +74,28 @@ class Decision:
 
     @cached_property
     def need(self) -> str:
-        """Why a query was refused, to be read after it: what it needs, or why nothing will do."""
+        """Why a query was refused: words that follow its description in the reason."""
         if self.is_too_expensive:
             return self._why_not
-        found = attempt("this", OPERATIONS // 8, lambda: self._filter._need(self))
-        return found if isinstance(found, str) else "does not fit what is left"
+        need = attempt("this", OPERATIONS // 8, lambda: self._filter._need(self))
+        return need if isinstance(need, str) else "does not fit what is left"
 
     @cached_property
     def advice(self) -> str:
         """The advice of a refusal: the query that would fit."""
         if self.is_too_expensive:
-            return COARSER
-        fit = self._largest_or_not
-        if isinstance(fit, TooExpensive):
+            return TRY_COARSER
+        largest = self._largest_or_error
+        if isinstance(largest, TooExpensive):
             return "what would fit takes too much work to find"
-        return NOTHING_FITS if fit is None else f"{describe(fit)} would fit"
+        return NOTHING_FITS if largest is None else f"{describe(largest)} would fit"
 
-    def refused(self, left: str | None, advice: str) -> str:
-        """The reason of a refusal, for callers that know more than the filter.
+    def refusal_reason(self, left: str | None, advice: str) -> str:
+        """The reason of a refusal, for callers that know of other budgets and open holds.
 
-        That is what is left (if not None) and what would fit, given other budgets and open holds.
+        Args:
+            left: what those leave, in words; None for what the filter itself has left.
+            advice: what would fit given those.
         """
         return self._filter._reason(self, left, advice)
 
@@ -101,32 +103,32 @@ class Decision:
     def outcome(self) -> str:
         """The first words of the reason."""
         outcome = "admitted" if self.admitted else "refused"
-        return f"would be {outcome}" if self.checked else outcome
+        return f"would be {outcome}" if self.is_check else outcome
 
     @cached_property
     def largest(self) -> Query | None:
         """The query of this kind with the least noise that the state before would admit.
 
-        None where the kind has no noise to turn, no amount of it would do, or it takes too much
-        work to find: it is looked for under what the decision has left of the limit on work.
+        None if the kind has no noise parameter, no amount of noise is enough, or the search takes
+        more work than the decision has left of the limit.
         """
-        found = self._largest_or_not
-        return None if isinstance(found, TooExpensive) else found
+        largest = self._largest_or_error
+        return None if isinstance(largest, TooExpensive) else largest
 
     @cached_property
-    def _largest_or_not(self) -> Query | TooExpensive | None:
+    def _largest_or_error(self) -> Query | TooExpensive | None:
         if self.is_too_expensive:
             return None
 
         def search() -> Query | None:
             filter, before, relation = self._filter, self._before, self._relation
-            found = filter._largest(before, self.query, relation)
-            if found is None or not isinstance(self.query, Query):
-                return found
+            largest = filter._largest(before, self.query, relation)
+            if largest is None or not isinstance(self.query, Query):
+                return largest
             # What is recommended must also be cheap enough to decide.
-            return found if filter._decide_within(before, found, relation).admitted else None
+            return largest if filter._decide_within(before, largest, relation).admitted else None
 
-        return attempt("this", self.spare, search)
+        return attempt("this", self.work_left, search)
 
     @cached_property
     def stops(self) -> tuple[str, ...]:
@@ -138,22 +140,22 @@ class Decision:
         """What is left after this decision."""
         return self._filter.remaining_in(self.state)
 
-    def _leave(self, spare: int) -> None:
-        """Set what the decision left of the limit on work; for filters."""
-        object.__setattr__(self, "spare", spare)
+    def _set_work_left(self, operations: int) -> None:
+        """Set the operations that deciding has left of the limit; for filters."""
+        object.__setattr__(self, "work_left", operations)
 
-    _last: ClassVar[Query | None] = None
+    _previous_query: ClassVar[Query | None] = None
     """The query that the session admitted last before this one."""
 
-    def _follows(self, last: Query | None) -> None:
+    def _set_previous_query(self, previous: Query | None) -> None:
         """Set the query that was admitted last before this one; for sessions."""
-        object.__setattr__(self, "_last", last)
+        object.__setattr__(self, "_previous_query", previous)
 
     @cached_property
     def balance(self) -> Balance:
         """What is left after this decision, in the form common to all filters."""
-        own = self.admitted and isinstance(self.query, Query)
-        last = self.query if own else self._last
+        is_last = self.admitted and isinstance(self.query, Query)
+        last = self.query if is_last else self._previous_query
         return self._filter.balance_in(self.state, last, relation=self._relation)
 
 
@@ -173,9 +175,10 @@ def make_decision(
         before: its state when the query came.
         after: the state that follows; None for a refusal, which leaves the state as it was.
         price: what the query takes, in the filter's own form; None if no finite amount would do.
-        query: what was asked.
-        relation: the neighbouring relation under which it was asked.
-        why_not: why a refused query is refused, to be read after it; empty if the price says so.
+        query: the query that was decided.
+        relation: the neighbouring relation under which it was decided.
+        why_not: why a query is refused, as words that follow its description; empty if the price
+            says so.
     """
     state = before if after is None else after
     return Decision(after is not None, state, query, filter, before, price, relation, why_not)

@@ -119,7 +119,7 @@ def frontier(
     checks.require(points >= 2, "points", "at least 2", points)
     span = checks.real("span", span, "above 1")
     checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
-    state = filter.state if state is None else filter.own(state)
+    state = filter.state if state is None else filter.check_state(state)
     chosen, lines = _families(families), []
     for place, family in enumerate(chosen):
 

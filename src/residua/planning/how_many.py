@@ -74,7 +74,7 @@ def count_more(
     if relation is not None:
         relations.relation(relation)
     filter, queries = as_filter(filter), as_queries(query)
-    state = filter.state if state is None else filter.own(state)
+    state = filter.state if state is None else filter.check_state(state)
     if most and filter.decide(state, queries[0], relation=relation).is_too_expensive:
         return Count(0, False)
     if known := decreasing_costs(filter, state, queries, relation):
@@ -96,13 +96,13 @@ def are_admitted(
     Of very many requests that would have to be decided one by one it says no where it is so close
     that bounds leave it open.
     """
-    state = filter.state if state is None else filter.own(state)
+    state = filter.state if state is None else filter.check_state(state)
     known, found = decreasing_costs(filter, state, queries, relation), None
     if known:
         enough = _at_least(*known, n)
         if enough is not None:
             return enough
-    if n > MOST and not filter.skips:
+    if n > MOST and not filter.can_skip:
         raise ArgumentError(
             f"n must be so small that at most {MOST} requests are decided by {filter.kind},"
             f" which decides one by one, got {n} requests"
@@ -188,7 +188,7 @@ def least_noise(
     """
     filter, n = as_filter(filter), checks.count("n", n)
     checks.require(n > 0, "n", "at least 1", n)
-    state = filter.state if state is None else filter.own(state)
+    state = filter.state if state is None else filter.check_state(state)
 
     def fits(queries: Queries) -> bool:
         return are_admitted(filter, state, queries, n * len(queries), relation)

@@ -21,7 +21,7 @@ from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.early_decisions import Compute
 from residua.service.auth import Authenticator, Caller, TokenStore
 from residua.service.connections import Connections
-from residua.service.limits import ANONYMOUS_BURST, ANONYMOUS_RATE, Rate, Workers
+from residua.service.limits import ANONYMOUS_BURST, ANONYMOUS_RATE, RateLimiter, WorkerThreads
 from residua.service.metrics import Metrics
 from residua.service.pool import NotHere, Pool, not_here, while_connected
 from residua.service.problems import Problem
@@ -47,23 +47,24 @@ class ServiceContext:
     authenticator: Authenticator
     metrics: Metrics
     connections: Connections
-    spending: Workers
-    working: Workers
-    """For histories and whatever else reads the store."""
+    spend_threads: WorkerThreads
+    """For spends: many, since they wait together for one commit."""
+    read_threads: WorkerThreads
+    """For histories and everything else that reads the store."""
     pool: Pool
-    """For what takes long to compute."""
-    looking_up: Workers
-    """For looking tokens up, so that no plan keeps an engine waiting for its authentication."""
-    rate: Rate
-    anonymous: Rate
+    """Worker processes, for slow computations."""
+    token_threads: WorkerThreads
+    """For looking up tokens, so that authentication never waits for a plan."""
+    rate_limiter: RateLimiter
+    anonymous_limiter: RateLimiter
     readiness: Readiness
     verifier: Verifier
     play_plan: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict)
     """The results of the plans of the playground, of which there are few."""
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do what may take long, or waits for the store, away from the event loop."""
-        return await self.working.run(work, *arguments)
+        """Call `work`, which may be slow or wait for the store, in a thread."""
+        return await self.read_threads.run(work, *arguments)
 
     async def compute(
         self,
@@ -71,14 +72,15 @@ class ServiceContext:
         caller: Caller,
         work: Callable[[Compute], T],
     ) -> T:
-        """Read the store, and compute what may take long by the function that `work` is given.
+        """Call `work`, which reads the store and makes slow computations by its argument.
 
-        First in a thread, with a function that raises `NotHere`, so that what is cheap does not
-        wait for a worker; where that is raised, once more with a worker, within a limit on its
-        work. If the client leaves, what is computed is stopped.
+        It is first called in a thread, with a function that raises `NotHere` for a slow
+        computation, so that cheap requests do not wait for a worker process. If that is raised, it
+        is called again with a function that computes in a worker process, under a limit on its
+        work. If the client leaves, the computation is stopped.
         """
         try:
-            return await self.working.run_for(caller.principal, work, not_here)
+            return await self.read_threads.run_fairly(caller.principal, work, not_here)
         except NotHere:
             pass
 
@@ -88,11 +90,11 @@ class ServiceContext:
         return await self.compute_slowly(request, caller, limited_work)
 
     async def spend(self, request: Request, caller: Caller, work: Callable[[Compute], T]) -> T:
-        """The same for what is committed, in one of many threads."""
+        """The same for work that commits, in one of the many threads for spends."""
         try:
-            if not self.spending.is_busy:
-                return await self.spending.run(work, not_here)
-            waiting = asyncio.ensure_future(self.spending.run(work, not_here))
+            if not self.spend_threads.is_busy:
+                return await self.spend_threads.run(work, not_here)
+            waiting = asyncio.ensure_future(self.spend_threads.run(work, not_here))
             return await while_connected(request, waiting)
         except NotHere:
             pass
@@ -122,28 +124,28 @@ class ServiceContext:
         try:
             caller = self.authenticator.known(header)
         except Problem:
-            self.anonymous.take(address)
+            self.anonymous_limiter.take(address)
             raise
         if caller is None:
             caller = await self._looked_up(header, address)
         request.scope["state"]["caller"] = caller
-        self.rate.take(caller.name)
+        self.rate_limiter.take(caller.name)
         return caller
 
     async def _looked_up(self, header: str | None, address: str) -> Caller:
         is_anonymous = not self.authenticator.was_known(header)
         if is_anonymous:
-            self.anonymous.take(address)
-        caller = await self.looking_up.run(self.authenticator.caller, header)
+            self.anonymous_limiter.take(address)
+        caller = await self.token_threads.run(self.authenticator.caller, header)
         if is_anonymous:
-            self.anonymous.give_back(address)
+            self.anonymous_limiter.give_back(address)
         return caller
 
     def close(self) -> None:
         """Finish the work that has begun, then close the ledger."""
         self.verifier.close()
         self.pool.close()
-        for workers in (self.spending, self.working, self.looking_up):
+        for workers in (self.spend_threads, self.read_threads, self.token_threads):
             workers.close()
         self.readiness.close()
         self.ledger.close()
@@ -167,12 +169,12 @@ def open_context(settings: Settings, ledger: Ledger) -> ServiceContext:
         metrics=metrics,
         connections=Connections(settings.head_within),
         # Many: they wait together for one commit.
-        spending=Workers("residua-spend", 64, QUEUE),
-        working=Workers("residua-work", settings.threads, QUEUE),
+        spend_threads=WorkerThreads("residua-spend", 64, QUEUE),
+        read_threads=WorkerThreads("residua-work", settings.threads, QUEUE),
         pool=Pool(settings.workers, settings.compute_within, settings.worker_memory),
-        looking_up=Workers("residua-tokens", 2, QUEUE),
-        rate=Rate(settings.rate, settings.burst),
-        anonymous=Rate(ANONYMOUS_RATE, ANONYMOUS_BURST),
+        token_threads=WorkerThreads("residua-tokens", 2, QUEUE),
+        rate_limiter=RateLimiter(settings.rate, settings.burst),
+        anonymous_limiter=RateLimiter(ANONYMOUS_RATE, ANONYMOUS_BURST),
         readiness=Readiness(lambda: tokens.find("")),
         verifier=Verifier(ledger, metrics, settings.verify_every),
     )

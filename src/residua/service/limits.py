@@ -1,9 +1,9 @@
 """Limits on callers: requests a second, bytes in one request, and work at one time.
 
-Rates are kept in this process, by a bucket for each caller that fills at `rate` and holds `burst`.
-Those who fail to show a valid token share a small bucket for each address they come from. Work is
-done by threads with a queue that ends; what takes long takes turns, so that no caller's plans
-occupy all threads.
+Rates are limited in this process, by a token bucket for each caller that fills at `rate` and holds
+`burst`. Requests without a valid token share a small bucket for each address. Work is done by
+threads with a bounded queue; slow work also needs a permit, of which each caller has a share, so
+that no caller's plans occupy all threads.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from residua.service.problems import Problem
 T = TypeVar("T")
 
 ANONYMOUS_RATE, ANONYMOUS_BURST = 10.0, 50
-"""Of an address without a valid token: guesses cost little, and a proxy's users are many."""
-BODY_WITHIN = 30.0
-"""Seconds in which the body of a request must have come."""
-READ_WITHIN = 30.0
-"""Seconds in which a caller must take the next piece of an answer."""
+"""The limit for an address without a valid token: generous, since a proxy may have many users."""
+BODY_TIMEOUT = 30.0
+"""Seconds within which the whole body of a request must arrive."""
+READ_TIMEOUT = 30.0
+"""Seconds within which a caller must read the next piece of an answer."""
 
 
-class Rate:
-    """Buckets by name. Used from one thread, that of the event loop."""
+class RateLimiter:
+    """Token buckets by name. Used from the event loop alone."""
 
     _MOST = 10_000
     """Buckets that are kept: a few megabytes."""
@@ -40,7 +40,7 @@ class Rate:
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str) -> None:
-        """Take one from a bucket, or raise the problem that says when to retry."""
+        """Take one token from a bucket, or raise the problem that says when to retry."""
         if self._rate <= 0:
             return
         now = self._clock()
@@ -58,7 +58,7 @@ class Rate:
         self._buckets[name] = (level - 1.0, now)
 
     def give_back(self, name: str) -> None:
-        """Put back what was taken."""
+        """Put back the token that was taken last."""
         if name in self._buckets:
             level, then = self._buckets[name]
             self._buckets[name] = min(self._burst, level + 1.0), then
@@ -75,97 +75,101 @@ class Rate:
             del self._buckets[name]
 
 
-class Turns:
-    """So many things at once, shared fairly between names. Used from the event loop alone.
+class FairSemaphore:
+    """A number of permits, shared fairly between names. Used from the event loop alone.
 
-    A name has at most `share` of them. When all are taken, a request waits in the queue of its
-    name. The next turn goes to the name that has the fewest, and among those to the one that got
-    its last turn first.
+    A name holds at most `share` of them. When all are held, a request waits in the queue of its
+    name. The next permit goes to the name that holds the fewest, and among those to the one that
+    got its last permit first.
     """
 
-    def __init__(self, most: int, share: int, queue: int, own_queue: int):
-        self._most, self._share, self._queue, self._own_queue = most, share, queue, own_queue
-        self._running: Counter[str] = Counter()
+    def __init__(self, permits: int, share: int, longest_queue: int, longest_own_queue: int):
+        self._permits, self._share = permits, share
+        self._longest_queue, self._longest_own_queue = longest_queue, longest_own_queue
+        self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
-    async def take(self, name: str) -> None:
-        """Wait for a turn, to be given back. Raises the problem that says to retry if too many do.
+    async def acquire(self, name: str) -> None:
+        """Wait for a permit, which the caller must release.
 
-        Only those who have the turn may give it back.
+        Raises the problem that says when to retry if too many requests wait.
         """
-        if self._is_free(name):
-            self._running[name] += 1
+        if self._may_acquire(name):
+            self._held[name] += 1
             return
         own = self._waiting.get(name, deque())
-        if len(own) >= self._own_queue or sum(map(len, self._waiting.values())) >= self._queue:
-            raise overloaded(f"too many requests wait ({max(len(own), self._own_queue)} of yours)")
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(name, own).append(turn)
+        queue_length = sum(map(len, self._waiting.values()))
+        if len(own) >= self._longest_own_queue or queue_length >= self._longest_queue:
+            waiting = max(len(own), self._longest_own_queue)
+            raise overloaded(f"too many requests wait ({waiting} of yours)")
+        permit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(name, own).append(permit)
         try:
-            await turn
+            await permit
         except BaseException:
-            if turn.done() and not turn.cancelled():
-                self.give_back(name)
-            elif turn in own:
-                own.remove(turn)
+            if permit.done() and not permit.cancelled():
+                self.release(name)
+            elif permit in own:
+                own.remove(permit)
                 if not own:
                     self._waiting.pop(name, None)
             raise
 
-    def give_back(self, name: str) -> None:
-        """A turn is over; the next ones begin."""
-        self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]
+    def release(self, name: str) -> None:
+        """Release a permit of a name, and give the free permits to those that wait."""
+        self._held[name] -= 1
+        if not self._held[name]:
+            del self._held[name]
         if name in self._waiting:
             self._waiting[name] = self._waiting.pop(name)  # behind the others
-        while (following := self._next()) is not None:
-            turns = self._waiting.pop(following)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[following] = turns
-            if not turn.done():
-                self._running[following] += 1
-                turn.set_result(None)
+        while (following := self._next_name()) is not None:
+            queue = self._waiting.pop(following)
+            permit = queue.popleft()
+            if queue:
+                self._waiting[following] = queue
+            if not permit.done():
+                self._held[following] += 1
+                permit.set_result(None)
 
-    def _is_free(self, name: str) -> bool:
-        return self._running.total() < self._most and self._running[name] < self._share
+    def _may_acquire(self, name: str) -> bool:
+        return self._held.total() < self._permits and self._held[name] < self._share
 
-    def _next(self) -> str | None:
-        able = (name for name in self._waiting if self._is_free(name))
-        return min(able, key=lambda name: self._running[name], default=None)
+    def _next_name(self) -> str | None:
+        able = (name for name in self._waiting if self._may_acquire(name))
+        return min(able, key=lambda name: self._held[name], default=None)
 
     @asynccontextmanager
-    async def turn(self, name: str) -> AsyncIterator[None]:
-        """Wait for a turn, have it, and give it back."""
-        await self.take(name)
+    async def permit(self, name: str) -> AsyncIterator[None]:
+        """Hold a permit during a `with` block."""
+        await self.acquire(name)
         try:
             yield
         finally:
-            self.give_back(name)
+            self.release(name)
 
 
-class Workers:
-    """Threads for one kind of work, and a queue that ends. Asked from the event loop."""
+class WorkerThreads:
+    """Threads for one kind of work, with a bounded queue. Used from the event loop alone."""
 
     def __init__(self, name: str, threads: int, queue: int):
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix=name)
-        self._turns = Turns(threads, max(1, threads // 2), queue, max(1, queue // 4))
-        self._size, self._most, self._taken = threads, threads + queue, 0
+        self._permits = FairSemaphore(threads, max(1, threads // 2), queue, max(1, queue // 4))
+        self._size, self._most_requests, self._requests = threads, threads + queue, 0
 
     @property
     def is_busy(self) -> bool:
         """Whether a new request would have to wait for a thread."""
-        return self._taken >= self._size
+        return self._requests >= self._size
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Do work in a thread; raises the problem that says to retry where the queue is full.
+        """Call `work` in a thread; raise the problem that says to retry if the queue is full.
 
-        Cancelled, it does not begin; what has begun is finished.
+        If the request is cancelled, work that has not begun does not begin; work that has begun is
+        finished.
         """
-        if self._taken >= self._most:
-            raise overloaded(f"too many requests wait ({self._most})")
-        self._taken += 1
+        if self._requests >= self._most_requests:
+            raise overloaded(f"too many requests wait ({self._most_requests})")
+        self._requests += 1
         try:
             future = self._threads.submit(work, *arguments)
         except RuntimeError:
@@ -173,15 +177,15 @@ class Workers:
         else:
             return await asyncio.wrap_future(future)
         finally:
-            self._taken -= 1
+            self._requests -= 1
 
-    async def run_for(self, name: str, work: Callable[..., T], *arguments: object) -> T:
-        """The same for work whose length a caller chooses: half of the threads are for others."""
-        async with self._turns.turn(name):
+    async def run_fairly(self, name: str, work: Callable[..., T], *arguments: object) -> T:
+        """The same for work whose length a caller chooses; a name gets half of the threads."""
+        async with self._permits.permit(name):
             return await self.run(work, *arguments)
 
     def close(self) -> None:
-        """Finish what was taken, and take no more."""
+        """Finish the work that was accepted, and accept no more."""
         self._threads.shutdown(wait=True)
 
 

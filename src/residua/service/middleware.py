@@ -165,7 +165,7 @@ class Limits:
     def _receiving(self, receive: Receive) -> Receive:
         """A body of bounded size, in time."""
         largest, seen, ended = self._settings.largest_body, 0, False
-        deadline = asyncio.get_running_loop().time() + limits.BODY_WITHIN
+        deadline = asyncio.get_running_loop().time() + limits.BODY_TIMEOUT
 
         async def receiving() -> Message:
             nonlocal seen, ended
@@ -174,7 +174,7 @@ class Limits:
                     message = await receive()
             except TimeoutError:
                 raise Problem(
-                    "too-slow", f"a body must come within {limits.BODY_WITHIN:g} seconds"
+                    "too-slow", f"a body must come within {limits.BODY_TIMEOUT:g} seconds"
                 ) from None
             seen += len(message.get("body", b""))
             ended = ended or not message.get("more_body", False)
@@ -189,7 +189,7 @@ class Limits:
 
         async def sending(message: Message) -> None:
             try:
-                async with asyncio.timeout(limits.READ_WITHIN):
+                async with asyncio.timeout(limits.READ_TIMEOUT):
                     await send(message)
             except TimeoutError:
                 self._connections.abort(scope.get("client"))

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 from starlette.requests import Request
 
 from residua.ledger.operations.early_decisions import Compute
-from residua.service.limits import Turns, overloaded, shutting_down
+from residua.service.limits import FairSemaphore, overloaded, shutting_down
 from residua.service.problems import Problem
 from residua.worker_process import WorkerLost, WorkerProcess
 
@@ -57,7 +57,7 @@ class Pool:
             memory: the megabytes that each may have.
         """
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="residua-compute")
-        self._turns = Turns(workers, max(1, workers // 2), QUEUE, max(1, QUEUE // 4))
+        self._permits = FairSemaphore(workers, max(1, workers // 2), QUEUE, max(1, QUEUE // 4))
         self._within, self.memory = within, memory
         self._lock = Lock()
         self._idle: list[tuple[float, WorkerProcess]] = []
@@ -70,7 +70,7 @@ class Pool:
         """
         try:
             async with asyncio.timeout(self._within):
-                await self._turns.take(principal)
+                await self._permits.acquire(principal)
         except TimeoutError:
             raise overloaded(f"no worker was free for {self._within:g} seconds") from None
         slot = _Slot(self)
@@ -79,7 +79,7 @@ class Pool:
         try:
             future = self._threads.submit(slot.run, work)
         except RuntimeError:
-            self._turns.give_back(principal)
+            self._permits.release(principal)
             raise shutting_down() from None
         loop = asyncio.get_running_loop()
         late = f"this takes longer than {self._within:g} seconds to compute; nothing was spent"
@@ -87,7 +87,7 @@ class Pool:
 
         def free() -> None:
             timer.cancel()
-            self._turns.give_back(principal)
+            self._permits.release(principal)
             loop.call_later(IDLE, self._end_idle, IDLE)
 
         def finished(_: Future[T]) -> None:

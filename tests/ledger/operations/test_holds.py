@@ -23,7 +23,7 @@ from residua.filters.state import State
 from residua.ledger.api import commands
 from residua.ledger.domain import rules
 from residua.ledger.domain.set_aside import set_aside_in
-from residua.ledger.operations.early_decisions import Slow
+from residua.ledger.operations.early_decisions import QUICK, Slow
 from residua.ledger.operations.group_commit import Slot
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
@@ -126,32 +126,32 @@ class ReplayingDesk:
     """The wrong rule: a reserved query may run at any moment, and a cancel replays without it."""
 
     filter: rz.Filter
-    asked: list[rz.Pld] = field(default_factory=list)
+    queries: list[rz.Pld] = field(default_factory=list)
     reserved: int = 0
 
     def _state(self) -> State:
         state = self.filter.initial()
-        for query in self.query:
+        for query in self.queries:
             decision = self.filter.decide(state, query)
             assert decision.admitted
             state = decision.state
         return state
 
     def reserve(self, query: rz.Pld) -> None:
-        self.reserved = len(self.query)
+        self.reserved = len(self.queries)
         assert self.spend(query)
 
     def spend(self, query: rz.Pld) -> bool:
         admitted = self.filter.decide(self._state(), query).admitted
         if admitted:
-            self.query.append(query)
+            self.queries.append(query)
         return admitted
 
     def run_reserved(self) -> bool:
         return True
 
     def give_back(self) -> None:
-        del self.query[self.reserved]
+        del self.queries[self.reserved]
 
     def rest(self) -> rz.Pld:
         left = self.filter.remaining_in(self._state())
@@ -578,11 +578,11 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
 
     def admitted(query: Any, decision: Any) -> str:
         if query.query == PureDp(0.01):
-            work(2 * committer.QUICK)
+            work(2 * QUICK)
         return words(query, decision)
 
     monkeypatch.setattr(rules, "admitted", admitted)
-    slots = [Slot(each, within=committer.QUICK) for each in (*slow, *quick)]
+    slots = [Slot(each, within=QUICK) for each in (*slow, *quick)]
     committer._decide(committer.look(["b", "c"]), slots)
     assert [isinstance(slot.error, Slow) for slot in slots] == [True] * 3 + [False] * 3
     assert all(slot.answer.record.admitted for slot in slots[3:])

@@ -103,7 +103,7 @@ def test_the_supremum_of_partitions_does_not_stop_spends(
 ) -> None:
     ledger, other = two
     shown = read_beside(
-        monkeypatch, (views, "filter_of"), lambda: other.budget("whole").guarantee, ledger
+        monkeypatch, (views, "parse_filter"), lambda: other.budget("whole").guarantee, ledger
     )
     assert "supremum of its partitions" in shown.text
 

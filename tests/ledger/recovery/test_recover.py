@@ -362,7 +362,11 @@ def test_a_database_that_was_restored_is_noticed_by_who_does_not_know_all(
     one.spend("b", rz.pure_dp(0.75))
     one.close()
     restore()
-    for name, why in (("one", "number 2"), ("two", "only a part"), ("new", "no anchor")):
+    for name, why in (
+        ("one", "number 2"),
+        ("two", "only some of"),
+        ("new", "no anchor"),
+    ):
         with rz.open_ledger(schema_url, anchor=tmp_path / name) as ledger:
             assert why in (ledger.read_only or "")
             with pytest.raises(rz.ReadOnlyLedger, match="recover"):

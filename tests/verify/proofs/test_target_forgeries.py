@@ -34,7 +34,7 @@ def test_a_reserve_never_rises(query: m.Mechanism) -> None:
     forged = {**after, "reserves": ["1000000", *after["reserves"][1:]]}
     assert prove_step(FILTER.to_dict(), before, forged, asked).verdict == "refuted"
     with pytest.raises(rz.ArgumentError, match="capacity"):
-        FILTER.own(FILTER.state_from_json(forged))
+        FILTER.check_state(FILTER.state_from_json(forged))
 
 
 @pytest.mark.parametrize(

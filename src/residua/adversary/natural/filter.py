@@ -144,8 +144,8 @@ class NaturalFilter(Filter):
     def initial(self) -> Spent:
         return Spent(self.fingerprint, identity(), 0)
 
-    def own(self, state: Any) -> State:
-        state = super().own(state)
+    def check_state(self, state: Any) -> State:
+        state = super().check_state(state)
         if not isinstance(state, Spent):
             raise ArgumentError(f"state must be one of {self!r}, got {checks.shown(state)}")
         return state

@@ -11,7 +11,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.balance import Detail, make_details
-from residua.filters.base import AdditivePart, Filter, checked_relation
+from residua.filters.base import AdditivePart, Filter, check_relation
 from residua.filters.costs import split
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query
@@ -70,9 +70,9 @@ class Additive(Filter):
     def initial(self) -> Left:
         return Left(self.fingerprint, self._whole)
 
-    def own(self, state: Any) -> Left:
+    def check_state(self, state: Any) -> Left:
         """Check that a state is one of this filter's, and holds no more than it ever gave."""
-        state, whole = super().own(state), self._whole
+        state, whole = super().check_state(state), self._whole
         if (
             not isinstance(state, Left)
             or type(state.left) is not tuple
@@ -87,7 +87,7 @@ class Additive(Filter):
         return state
 
     @property
-    def skips(self) -> bool:
+    def can_skip(self) -> bool:
         return self.fixed_costs
 
     def _declared_costs(self, _mechanism: Mechanism) -> tuple[Fraction, ...] | None:
@@ -107,7 +107,7 @@ class Additive(Filter):
         return tuple(a + b for a, b in zip(stated, rest, strict=True))
 
     def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
-        own = self.own(state)
+        own = self.check_state(state)
         assert isinstance(own, Left)
         return (AdditivePart(self, None, own.left),) if self.fixed_costs else ()
 
@@ -116,7 +116,7 @@ class Additive(Filter):
     ) -> tuple[Fraction, ...] | None:
         if not self.fixed_costs:
             return None
-        costs = self._prices(self._whole, self._check_query(query), checked_relation(relation))
+        costs = self._prices(self._whole, self._check_query(query), check_relation(relation))
         return None if isinstance(costs, str) else tuple(map(amounts.shorten_up, costs))
 
     def _decide(self, state: Left, query: Query, relation: str | None) -> Decision:
@@ -136,12 +136,12 @@ class Additive(Filter):
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """In closed form where costs are fixed and no subtraction on the way is rounded."""
-        own = self.own(state)
+        own = self.check_state(state)
         if not self.fixed_costs or not queries:
             return 0, own
         paid = []
         for query in queries:
-            costs = self._prices(own.left, self._check_query(query), checked_relation(relation))
+            costs = self._prices(own.left, self._check_query(query), check_relation(relation))
             if isinstance(costs, str):
                 return 0, own
             paid.append(costs)

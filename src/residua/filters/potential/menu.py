@@ -109,8 +109,8 @@ class MenuFilter(Filter):
     def initial(self) -> Levels:
         return Levels(self.fingerprint, self.table.whole)
 
-    def own(self, state: Any) -> Levels:
-        state = super().own(state)
+    def check_state(self, state: Any) -> Levels:
+        state = super().check_state(state)
         whole = self.table.whole
         if not isinstance(state, Levels) or not 0 <= state.left <= whole:
             raise ArgumentError(f"state must be within the capacity of {self!r}, got {state!r}")
@@ -125,7 +125,7 @@ class MenuFilter(Filter):
         line: dict[str, float] = {"cells": self.grid.cells, "half": self.grid.half, "v": 1}
         line |= {"delta": self.delta, "eps": self.eps, "whole": self.table.whole}
         head = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
-        potential = self.potential(self.own(state))
+        potential = self.potential(self.check_state(state))
         return {"potential": head.encode() + b"\n" + potential.astype("<f8").tobytes()}
 
     def potential(self, state: Levels) -> Floats:

@@ -122,8 +122,8 @@ class PlanFilter(Filter):
     def initial(self) -> Planned:
         return Planned(self.fingerprint, *self._whole)
 
-    def own(self, state: Any) -> Planned:
-        state = super().own(state)
+    def check_state(self, state: Any) -> Planned:
+        state = super().check_state(state)
         counts, variance = self._whole
         if (
             not isinstance(state, Planned)
@@ -262,14 +262,14 @@ class PlanFilter(Filter):
         return tuple(n if i == place else 0 for i in range(len(self.kinds)))
 
     @property
-    def skips(self) -> bool:
+    def can_skip(self) -> bool:
         return True
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """In closed form where every query is on the plan."""
-        now = self.own(state)
+        now = self.check_state(state)
         whole = sum((loss_of(as_query(one), relation) for one in queries), identity())
         shared = any(len(self._places.get(factor, ())) > 1 for factor in whole.terms)
         counts, rest = self._exactly(now.left, whole)

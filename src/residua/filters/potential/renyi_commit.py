@@ -140,8 +140,8 @@ class RenyiCommitFilter(Filter):
     def initial(self) -> Potential:
         return Potential(self.fingerprint, self.rho)
 
-    def own(self, state: Any) -> State:
-        state = super().own(state)
+    def check_state(self, state: Any) -> State:
+        state = super().check_state(state)
         if not isinstance(state, Potential) or type(state.left) is not Fraction:
             raise ArgumentTypeError(f"state must contain an amount, got {checks.shown(state)}")
         if not 0 <= state.left <= self.rho:
@@ -151,7 +151,7 @@ class RenyiCommitFilter(Filter):
                 raise ArgumentError(
                     f"state must be committed to what fits {self!r}, got {checks.shown(state.to)}"
                 )
-            state.to.own(state.inner)
+            state.to.check_state(state.inner)
         if (state.to is not None or state.left > 0) and state.committed != (state.to is not None):
             raise ArgumentError(f"state must be open or committed to something, got {state!r}")
         return state
@@ -178,11 +178,13 @@ class RenyiCommitFilter(Filter):
         return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))
 
     def tables(self, state: State) -> dict[str, bytes]:
-        now = self.own(state)
+        now = self.check_state(state)
         assert isinstance(now, Potential)
         return {} if now.to is None or now.inner is None else now.to.tables(now.inner)
 
-    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+    def deciding_filter(
+        self, state: State, query: Any = None, relation: str | None = None
+    ) -> Filter:
         """The filter that was committed to, if one was."""
         assert isinstance(state, Potential)
         return self if state.to is None else state.to
@@ -206,8 +208,10 @@ class RenyiCommitFilter(Filter):
     def _check_query(self, query: Any) -> Any:
         return query if isinstance(query, Commit) else as_query(query)
 
-    def _meant(self, asked: Any, relation: str | None) -> str | None:
-        return super()._meant(asked.to if isinstance(asked, Commit) else asked, relation)
+    def _effective_relation(self, asked: Any, relation: str | None) -> str | None:
+        return super()._effective_relation(
+            asked.to if isinstance(asked, Commit) else asked, relation
+        )
 
     def _decide(self, state: Potential, query: Any, relation: str | None) -> Decision:
         if isinstance(query, Commit):
@@ -228,14 +232,14 @@ class RenyiCommitFilter(Filter):
         return make_decision(self, state, after, amounts.charged(cost), query, relation)
 
     @property
-    def skips(self) -> bool:
+    def can_skip(self) -> bool:
         return True
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """In closed form while it is open; then what the filter it went to says."""
-        now = self.own(state)
+        now = self.check_state(state)
         assert isinstance(now, Potential)
         if any(isinstance(query, Commit) for query in queries):
             return 0, now
@@ -278,7 +282,7 @@ class RenyiCommitFilter(Filter):
         assert isinstance(before, Potential)
         if before.to is not None and before.inner is not None:
             inner = before.to._decide(before.inner, decision.query, decision._relation)
-            return before.to._reason(replace(inner, checked=decision.checked), left, advice)
+            return before.to._reason(replace(inner, is_check=decision.is_check), left, advice)
         return super()._reason(decision, left, advice)
 
     def commit(self, to: Any, *, relation: str | None = None) -> Decision:
@@ -291,7 +295,7 @@ class RenyiCommitFilter(Filter):
 
     def largest_gaussian(self, state: State | None = None) -> GdpResidueFilter:
         """The GDP residue filter with the largest `mu` that what is left may be committed to."""
-        now = self.state if state is None else self.own(state)
+        now = self.state if state is None else self.check_state(state)
         assert isinstance(now, Potential)
 
         def fits(mu: float) -> bool:

@@ -48,7 +48,7 @@ from residua.bounds import float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lift_tiny
-from residua.filters.balance import RESERVES, Detail, counted_details, make_detail
+from residua.filters.balance import RESERVES, Detail, make_detail, non_reserve_details
 from residua.filters.base import MOST_EPS, Filter
 from residua.filters.costs import (
     gaussian_variance,
@@ -203,8 +203,8 @@ class TargetResidueFilter(Filter):
     def _floats(self) -> tuple[float, ...]:
         return tuple(map(float, self.kappas))
 
-    def own(self, state: Any) -> Reach:
-        state = super().own(state)
+    def check_state(self, state: Any) -> Reach:
+        state = super().check_state(state)
         if not isinstance(state, Reach) or type(state.left) is not Fraction:
             raise ArgumentTypeError(
                 f"state must contain what is left and reached for {self.kind},"
@@ -322,7 +322,7 @@ class TargetResidueFilter(Filter):
 
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
-        own = self.own(state)
+        own = self.check_state(state)
         return largest_response(self.eps, lambda e: self._decide(own, pure_dp(e), None).admitted)
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
@@ -330,7 +330,7 @@ class TargetResidueFilter(Filter):
 
         Then what is left of the reserves and of the slack.
         """
-        own, eps = self.own(state), amounts.written(self.eps)
+        own, eps = self.check_state(state), amounts.written(self.eps)
         whole = amounts.written(self.mu) ** 2
         found = [make_detail(self.kind, SQUARES, own.left, whole)]
         if own.reached is not None:
@@ -352,7 +352,7 @@ class TargetResidueFilter(Filter):
 
     def share_in(self, state: State) -> float:
         """The larger share: either is enough for a query to fit."""
-        return max(one.share for one in counted_details(self.details_in(state)))
+        return max(one.share for one in non_reserve_details(self.details_in(state)))
 
     @property
     def most_eps(self) -> float:

@@ -56,8 +56,8 @@ class UpdateFilter(Filter):
     def initial(self) -> Budget:
         return Budget(self.fingerprint, self.budget)
 
-    def own(self, state: Any) -> State:
-        state = super().own(state)
+    def check_state(self, state: Any) -> State:
+        state = super().check_state(state)
         if not isinstance(state, Budget) or not isinstance(state.budget, Pld):
             raise ArgumentTypeError(f"state must contain a budget, got {checks.shown(state)}")
         return state

@@ -223,7 +223,9 @@ class AutoFilter(Filter):
         union = _union(state.filters, self.eps, self.delta)
         return union, Parts(union.fingerprint, state.parts)
 
-    def in_force(self, state: State, query: Any = None, relation: str | None = None) -> Filter:
+    def deciding_filter(
+        self, state: State, query: Any = None, relation: str | None = None
+    ) -> Filter:
         """The union that decides; before the first query the one that it would open."""
         assert isinstance(state, Open)
         if state.filters:
@@ -254,7 +256,7 @@ class AutoFilter(Filter):
         return union.admits(parts, query, relation)
 
     def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
-        own = self.own(state)
+        own = self.check_state(state)
         if not own.filters:
             return ()
         union, parts = self._union_in(own)
@@ -264,7 +266,7 @@ class AutoFilter(Filter):
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """As the union does that the first of these queries opens."""
-        now = self.own(state)
+        now = self.check_state(state)
         first = next((one for one in queries if not _is_nothing(one, relation)), None)
         if first is None:
             return (most if queries else 0), now
@@ -279,18 +281,18 @@ class AutoFilter(Filter):
 
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
-        own = self.own(state)
+        own = self.check_state(state)
         return largest_response(self.eps, lambda eps: self.admits(own, pure_dp(eps)))
 
     # -- states -------------------------------------------------------------------------
 
-    def own(self, state: Any) -> Open:
-        state = super().own(state)
+    def check_state(self, state: Any) -> Open:
+        state = super().check_state(state)
         if not isinstance(state, Open):
             raise ArgumentTypeError(f"state must be one of {self.kind}, got {checks.shown(state)}")
         if state.filters:
             union, parts = self._union_in(state)
-            union.own(parts)
+            union.check_state(parts)
         elif state.parts:
             raise ArgumentError(f"state must have components for its parts, got {state!r}")
         return state
@@ -302,7 +304,7 @@ class AutoFilter(Filter):
     def state_to_json(self, state: State) -> str:
         from residua.filters.codec import canonical, plain_states
 
-        own = self.own(state)
+        own = self.check_state(state)
         filters = [component.to_dict() for component in own.filters]
         parts = plain_states(own.filters, own.parts)
         return canonical({"kind": self.kind, "of": own.of, "filters": filters, "parts": parts})
@@ -319,7 +321,7 @@ class AutoFilter(Filter):
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """The units of the components; none before they are chosen."""
-        own = self.own(state)
+        own = self.check_state(state)
         if not own.filters:
             return ()
         union, parts = self._union_in(own)
@@ -327,7 +329,7 @@ class AutoFilter(Filter):
 
     def share_in(self, state: State) -> float:
         """The largest share of a live component; all of it before they are chosen."""
-        own = self.own(state)
+        own = self.check_state(state)
         if not own.filters:
             return 1.0
         union, parts = self._union_in(own)

@@ -58,7 +58,7 @@ def _rank(decision: Decision, need: str, eps: float) -> tuple[bool, float, bool]
 
     def admits(e: float) -> bool:
         component, before = decision._filter, decision._before
-        return admits_or_not(component, before, pure_dp(e), None, decision.spare)
+        return admits_or_not(component, before, pure_dp(e), None, decision.work_left)
 
     largest = response_eps(largest_response(eps, admits)) or 0.0
     return _lacks_budget(need), float(f"{largest:.3g}"), need.startswith("needs")

@@ -35,7 +35,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive, UnsupportedError
-from residua.filters.balance import ONE_QUERY, Detail, largest_query, ratio, share_of
+from residua.filters.balance import ONE_QUERY, Detail, largest_pure_eps, ratio, share_of
 from residua.filters.base import AdditivePart, Filter, is_unspent, unspent_copy
 from residua.filters.costs import largest_eps, response_point
 from residua.filters.decision import Decision, make_decision
@@ -174,12 +174,12 @@ class UnionFilter(Filter):
 
     def remaining_in(self, state: State) -> Pld:
         """The largest `R_e` that would be admitted now, to six digits of `e`."""
-        own = self.own(state)
+        own = self.check_state(state)
         return largest_response(self.most_eps, lambda eps: self.admits(own, pure_dp(eps), None))
 
     def admits(self, state: State, query: Query, relation: str | None = None) -> bool:
         """Whether `decide` admits a query, without working out the state that follows."""
-        own = self.own(state)
+        own = self.check_state(state)
         why_not = _unverifiable(self.filters, query, relation)
         return any(
             part is not None
@@ -190,7 +190,7 @@ class UnionFilter(Filter):
 
     def additive_parts(self, state: State) -> tuple[AdditivePart, ...]:
         """Those of the live components: a component that admits everything stays live."""
-        own = self.own(state)
+        own = self.check_state(state)
         return tuple(
             AdditivePart(self, place, each.left)
             for place, (component, part) in enumerate(zip(self.filters, own.parts, strict=True))
@@ -215,24 +215,24 @@ class UnionFilter(Filter):
         return None if isinstance(found, TooExpensive) else found
 
     @property
-    def skips(self) -> bool:
-        return all(component.skips for component in self.filters)
+    def can_skip(self) -> bool:
+        return all(component.can_skip for component in self.filters)
 
     def skip(
         self, state: State, queries: Sequence[Query], most: int, relation: str | None = None
     ) -> tuple[int, State]:
         """As many whole rounds as all live components admit, then one that may stop some."""
-        now, done = self.own(state), 0
-        while done < most and all(self.filters[i].skips for i in now.live):
+        now, done = self.check_state(state), 0
+        while done < most and all(self.filters[i].can_skip for i in now.live):
             rounds, now = self._rounds(now, queries, most - done, relation)
             done += rounds
             after: State = now
             for query in queries if done < most else ():
-                decision = self._decide(self.own(after), query, relation)
+                decision = self._decide(self.check_state(after), query, relation)
                 if not decision.admitted:
                     return done, now
                 after = decision.state
-            done, now = min(done + 1, most), self.own(after)
+            done, now = min(done + 1, most), self.check_state(after)
         return done, now
 
     def _rounds(
@@ -274,12 +274,12 @@ class UnionFilter(Filter):
 
     def details_in(self, state: State) -> tuple[Detail, ...]:
         """The units of every component; nothing is left in one that is stopped."""
-        parts = zip(self.names, self.filters, self.own(state).parts, strict=True)
+        parts = zip(self.names, self.filters, self.check_state(state).parts, strict=True)
         return tuple(detail for part in parts for detail in _component_details(*part))
 
     def share_in(self, state: State) -> float:
         """The largest share of a live component, which is enough for a query to fit."""
-        parts = zip(self.filters, self.own(state).parts, strict=True)
+        parts = zip(self.filters, self.check_state(state).parts, strict=True)
         return max(share_of(component, part) for component, part in parts if part is not None)
 
     @property
@@ -289,8 +289,8 @@ class UnionFilter(Filter):
 
     # -- states -------------------------------------------------------------------------
 
-    def own(self, state: Any) -> Parts:
-        state = super().own(state)
+    def check_state(self, state: Any) -> Parts:
+        state = super().check_state(state)
         if not isinstance(state, Parts) or len(state.parts) != len(self.filters):
             raise ArgumentTypeError(
                 f"state must have {len(self.filters)} parts for {self.kind},"
@@ -300,7 +300,7 @@ class UnionFilter(Filter):
             raise ArgumentError("state must have a live component, got only stopped ones")
         for component, part in zip(self.filters, state.parts, strict=True):
             if part is not None:
-                component.own(part)
+                component.check_state(part)
         return state
 
     def _adopt(self, state: State) -> State:
@@ -310,7 +310,7 @@ class UnionFilter(Filter):
     def state_to_json(self, state: State) -> str:
         from residua.filters.codec import canonical, plain_states
 
-        own = self.own(state)
+        own = self.check_state(state)
         parts = plain_states(self.filters, own.parts)
         return canonical({"kind": self.kind, "of": own.of, "parts": parts})
 
@@ -321,7 +321,7 @@ class UnionFilter(Filter):
 
     def tables(self, state: State) -> dict[str, bytes]:
         """The tables of the live components, each under the place of its component."""
-        own = self.own(state)
+        own = self.check_state(state)
         return {
             f"{i}.{name}": table
             for i in own.live
@@ -444,8 +444,8 @@ def _component_details(name: str, component: Filter, part: State | None) -> tupl
     """What is left of a component by unit; of one without units, its largest query."""
     found = component.details_in(component.initial() if part is None else part)
     if not found:
-        whole = largest_query(component, component.initial())
-        left = 0.0 if part is None else largest_query(component, part)
+        whole = largest_pure_eps(component, component.initial())
+        left = 0.0 if part is None else largest_pure_eps(component, part)
         found = (Detail(name, ONE_QUERY, left, whole, ratio(left, whole)),)
     if part is None:
         return tuple(replace(one, component=name, left=0.0, share=0.0, live=False) for one in found)

@@ -14,7 +14,7 @@ from residua.filters.query import Query
 from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.balances import available
-from residua.ledger.domain.budget_row import filter_of
+from residua.ledger.domain.budget_row import parse_filter
 from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.ledger.domain.receipts import Hold
 from residua.mechanisms.relations import REPLACE_ONE
@@ -231,7 +231,7 @@ def _partitions(work: UnitOfWork, name: str, children: str, relation: str, close
             # A window that is over counts as begun, as it does where the partition is shown.
             over = clock.is_over(row.window_ends, work.now)
             windows = row.generation + (2 if over and not ended else 1)
-            made = windows * filter_of(row.filter).guarantee
+            made = windows * parse_filter(row.filter).guarantee
         counts[made] = counts.get(made, 0) + 1
     # Two that are alike are enough to see what any two come to.
     return tuple(part for part, n in counts.items() for _ in range(min(n, 2)))

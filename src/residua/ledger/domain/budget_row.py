@@ -1,4 +1,4 @@
-"""A budget in a transaction: its row, its head record, and the changes that requests made."""
+"""The row of a budget during a transaction: its columns, its head record, and changes to them."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_aft
 from residua.sized_cache import sized_cache
 
 _CACHED = 1024
-"""Few: the garbage collector visits everything in a cache, which took a sixth of a spend."""
+"""The size of a cache; small, since the garbage collector visits every value in it."""
 
 
 @sized_cache(maxsize=_CACHED)
-def filter_of(text: str) -> Filter:
-    """The filter that a description says; one object for all callers."""
+def parse_filter(text: str) -> Filter:
+    """The filter with this description as JSON; one object for all callers."""
     return filter_from_json(text)
 
 
@@ -34,28 +34,28 @@ class Head(NamedTuple):
     retires: bool
 
 
-_CHOSEN = ("parent", "partition", "data", "relation", "unit", "window")
-"""What a budget is made with, beside its filter."""
+_CREATION_FIELDS = ("parent", "partition", "data", "relation", "unit", "window")
+"""The fields that are chosen when a budget is created, beside its filter."""
 RETIRING = ("retire", "recover")
-"""Records after which a budget is closed for good."""
+"""The types of records after which a budget is closed for good."""
 
 
 @sized_cache(maxsize=_CACHED)
-def state_of(filter_text: str, state_text: str) -> State:
-    """The state that a text says."""
-    return filter_of(filter_text).state_from_json(state_text)
+def parse_state(filter_text: str, state_text: str) -> State:
+    """The state of a filter from its JSON."""
+    return parse_filter(filter_text).state_from_json(state_text)
 
 
 @sized_cache(maxsize=_CACHED)
-def _head_of(text: str) -> Head:
-    """The head that a record is; its hash was checked."""
+def _parse_head(text: str) -> Head:
+    """The head from the text of a record whose hash was checked."""
     record = Record(text)
     return Head(canonical(state_after(record)), record.time, record.type in RETIRING)
 
 
 @dataclass
-class Entry:
-    """A budget as the transaction sees it; changed in place, and written back once."""
+class BudgetRow:
+    """A budget's row in a transaction; requests change it in place, and it is written back once."""
 
     id: int
     name: str
@@ -77,30 +77,32 @@ class Entry:
     generation: int = 0
     spent: bool = False
     children: str = ""
-    """The kind of its children: none, `quotas` or `partitions`."""
+    """The kind of its children: empty, `quotas` or `partitions`."""
     holds: tuple[str, ...] = ()
     stored_hash: str = NOTHING_BEFORE
-    """The hash of the head record in the store; `head_hash` has that of what was appended since."""
+    """The hash of the head record in the store; `head_hash` includes records appended since."""
     held: Held = ()
-    """For the first open holds what they need, as the chain states it last.
+    """What the first open holds set aside, as the last record of the chain states it.
 
-    As far as this process knows: what another one wrote is worked out and stated again.
+    It may cover fewer holds than are open: what another process wrote is computed and stated again.
     """
-    _moved: dict[str, State] = field(init=False, default_factory=dict, repr=False, compare=False)
-    """States that were written since the head, by their texts, and the state at the head."""
+    _recent_states: dict[str, State] = field(
+        init=False, default_factory=dict, repr=False, compare=False
+    )
+    """The state at the head and the states written since, by their JSON."""
 
     @cached_property
     def filter(self) -> Filter:
-        return filter_of(self.filter_text)
+        return parse_filter(self.filter_text)
 
     @property
     def state(self) -> State:
         return self.state_at(self.state_text)
 
     def state_at(self, text: str) -> State:
-        """The state of this budget's filter that a text describes."""
-        found = self._moved.get(text)
-        return state_of(self.filter_text, text) if found is None else found
+        """The state of this budget's filter from its JSON."""
+        found = self._recent_states.get(text)
+        return parse_state(self.filter_text, text) if found is None else found
 
     @property
     def plain_state(self) -> Mapping[str, Any]:
@@ -108,88 +110,90 @@ class Entry:
         found: Mapping[str, Any] = json.loads(self.state_text)
         return found
 
-    def moved(self, state: State) -> str:
-        """The text of a state that is to follow; this entry need not parse it again."""
+    def write_state(self, state: State) -> str:
+        """Write a later state as JSON, and keep it, so that the JSON need not be parsed again."""
         text = self.filter.state_to_json(state)
-        self._moved[text] = state
+        self._recent_states[text] = state
         return text
 
-    def follow(self, head: Record, state_text: str) -> None:
-        """The chain grew by a record, and the committed state is `state_text` then."""
+    def advance_head(self, head: Record, state_text: str) -> None:
+        """Make an appended record the head, after which the committed state is `state_text`."""
         self.head_seq, self.head_hash = head.seq, head.hash
         self.time, self.state_text = head.time, state_text
-        self._moved = {text: state for text, state in self._moved.items() if text == state_text}
+        self._recent_states = {
+            text: state for text, state in self._recent_states.items() if text == state_text
+        }
 
-    def place(self) -> str:
-        """The group's entry for the record that this budget is about to get, canonical."""
+    def next_place(self) -> str:
+        """Where this budget's next record will be, as canonical JSON for the `group` of one."""
         name, prev = written(self.name), written(self.head_hash)
         return f'{{"budget":{name},"prev":{prev},"seq":{self.head_seq + 1}}}'
 
 
-def _flag(value: Any) -> bool:
+def _parse_flag(value: Any) -> bool:
     return bool(int(value))
 
 
-_READ: Mapping[str, Callable[[Any], Any]] = {
+_COLUMN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "id": int,
     "window": lambda value: None if value is None else float(value),
     "head_seq": int,
-    "retired": _flag,
+    "retired": _parse_flag,
     "generation": int,
-    "spent": _flag,
+    "spent": _parse_flag,
     "holds": lambda text: tuple(json.loads(text)),
 }
-"""How columns are read that are not texts; a store may have kept something else in them."""
-_WRITTEN: Mapping[str, Callable[[Any], Any]] = {
+"""How to read columns that are not texts; a store may return another type."""
+_COLUMN_WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "retired": int,
     "spent": int,
     "holds": json.dumps,
 }
 
 
-def from_row(row: Mapping[str, Any], text: str) -> Entry:
-    """An entry from a row of `budgets` and the text of its head record."""
+def from_row(row: Mapping[str, Any], text: str) -> BudgetRow:
+    """A budget from a row of `budgets` and the text of its head record."""
     if digest(text) != row["head_hash"]:
         raise BrokenRecord(
             f"record {row['name']!r} {row['head_seq']} was tampered with: it does not hash to the"
             " head"
         )
-    head = _head_of(text)
-    fields = {name: _READ.get(name, _same)(value) for name, value in row.items()}
+    head = _parse_head(text)
+    fields = {name: _COLUMN_READERS.get(name, _identity)(value) for name, value in row.items()}
     filter_text = fields.pop("filter")
-    entry = Entry(
+    entry = BudgetRow(
         **fields,
         filter_text=filter_text,
         state_text=head.state_text,
         time=head.time,
         stored_hash=row["head_hash"],
     )
-    # The record counts, whatever became of the row.
+    # The head record is authoritative, whatever the row says.
     entry.retired = entry.retired or head.retires
     return entry
 
 
-def _same(value: Any) -> Any:
+def _identity(value: Any) -> Any:
     return value
 
 
-def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> Entry:
-    """An entry for a budget that has no record yet, by the fields of its first one."""
-    return Entry(
+def new_entry(id: int, name: str, created: str, fields: Mapping[str, Any]) -> BudgetRow:
+    """A budget that has no record yet, from the fields of its first one."""
+    return BudgetRow(
         id=id,
         name=name,
         created=created,
         time=created,
         filter_text=canonical(fields["filter"]),
         state_text=canonical(fields["state"]),
-        **{each: fields[each] for each in _CHOSEN},
+        **{each: fields[each] for each in _CREATION_FIELDS},
     )
 
 
-def to_row(entry: Entry, columns: Iterable[str]) -> dict[str, Any]:
-    """Columns of the row of an entry."""
+def to_row(entry: BudgetRow, columns: Iterable[str]) -> dict[str, Any]:
+    """The values of these columns of a budget's row."""
     row = {}
     for name in columns:
         value = getattr(entry, "filter_text" if name == "filter" else name)
-        row[name] = _WRITTEN.get(name, _same)(value)
+        row[name] = _COLUMN_WRITERS.get(name, _identity)(value)
     return row

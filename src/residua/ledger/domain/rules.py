@@ -394,7 +394,7 @@ def _refusal(
     left, advice = _left_and_advice(snapshot, query, among, rule)
     if decision.admitted or (snapshot.holds and rule is holds):
         return f"refused: {query} does not fit; {left}; {advice}"
-    return decision.refused(left, advice)
+    return decision.refusal_reason(left, advice)
 
 
 @remembered(maxsize=256)
@@ -459,7 +459,7 @@ def _text(filter: Filter) -> str:
 
 def _in_force(snapshot: BudgetSnapshot, query: Mechanism | Commit) -> Filter:
     """The filter that decides."""
-    return snapshot.filter.in_force(snapshot.state, query, snapshot.relation)
+    return snapshot.filter.deciding_filter(snapshot.state, query, snapshot.relation)
 
 
 def _advice(

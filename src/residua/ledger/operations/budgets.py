@@ -14,7 +14,7 @@ from residua.filters.additive.basic import PureFilter
 from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import arguments, clock
-from residua.ledger.domain.budget_row import Entry, filter_of, new_entry
+from residua.ledger.domain.budget_row import BudgetRow, new_entry, parse_filter
 from residua.ledger.domain.closed_forms import FILTERS
 from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
 from residua.ledger.operations.spending import Expire, release
@@ -80,7 +80,7 @@ class Create(Request):
     window: float | None = None
     shares_data: bool = False
 
-    def run(self, work: UnitOfWork) -> Entry:
+    def run(self, work: UnitOfWork) -> BudgetRow:
         name = self.names[0]
         if name in work.entries:
             raise BudgetExists(f"there is a budget {name!r} already")
@@ -107,7 +107,7 @@ class Create(Request):
             work.touch(parent)
         return entry
 
-    def _fields(self, parent: Entry | None) -> dict[str, Any]:
+    def _fields(self, parent: BudgetRow | None) -> dict[str, Any]:
         """The body of the record; a child inherits from its parent what it does not state."""
         return {
             "filter": self.new.description,
@@ -138,7 +138,7 @@ class Create(Request):
                 " same data promise less than one; pass shares_data=True if this is intended"
             )
 
-    def _check_child(self, work: UnitOfWork, parent: Entry, fields: Mapping[str, Any]) -> None:
+    def _check_child(self, work: UnitOfWork, parent: BudgetRow, fields: Mapping[str, Any]) -> None:
         closed = work.closed_by(parent.name)
         if closed is not None:
             raise RetiredBudget(
@@ -157,7 +157,7 @@ class Create(Request):
         if self.partition is not None:
             self._check_partition(work, parent)
 
-    def _check_partition(self, work: UnitOfWork, parent: Entry) -> None:
+    def _check_partition(self, work: UnitOfWork, parent: BudgetRow) -> None:
         if parent.spent:
             raise ArgumentError(
                 f"parent must not have spent anything itself: {parent.name!r} has, so it cannot be"
@@ -174,7 +174,7 @@ class Create(Request):
             raise BudgetExists(f"{parent.name!r} already has the partition {self.partition!r}")
         others: list[dict[str, Any] | None] = [None]
         if parent.relation == REPLACE_ONE:
-            others += [filter_of(text).to_dict() for _, text in siblings]
+            others += [parse_filter(text).to_dict() for _, text in siblings]
         above, below = parent.filter.to_dict(), self.new.description
         for other in others:
             why = unprovable_partition(above, below, parent.relation, other)
@@ -190,7 +190,7 @@ class Create(Request):
         if parent.relation == REPLACE_ONE:
             # A unit that is replaced may move: two partitions see it.
             for _, text in siblings:
-                if not own + _promise(filter_of(text)) <= cap:
+                if not own + _promise(parse_filter(text)) <= cap:
                     raise ArgumentError(
                         "filter must fit the parent's together with any other partition's, because"
                         f" under replace-one a unit may move from one to another, got"
@@ -255,7 +255,7 @@ class Refresh(Request):
                 raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
-        text = entry.moved(first)
+        text = entry.write_state(first)
         assert entry.window is not None
         _release_all(work, entry, "expire", LEDGER, f"a new window of {name!r} began")
         entry.generation += 1
@@ -270,12 +270,12 @@ class Refresh(Request):
         work.append(entry, "refresh", self.principal, fields, text)
 
 
-def _is_due(work: UnitOfWork, entry: Entry) -> bool:
+def _is_due(work: UnitOfWork, entry: BudgetRow) -> bool:
     """Whether a budget's window is over, and a new one may begin: nothing above it is retired."""
     return clock.is_over(entry.window_ends, work.now) and work.closed_by(entry.name) is None
 
 
-def _release_all(work: UnitOfWork, entry: Entry, type: str, by: str, reason: str) -> None:
+def _release_all(work: UnitOfWork, entry: BudgetRow, type: str, by: str, reason: str) -> None:
     """Release all holds of a budget, in every budget of their groups."""
     for id in entry.holds:
         row = work.holds[id]

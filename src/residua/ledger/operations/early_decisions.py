@@ -119,11 +119,11 @@ def _outcome(
             raise
         except Exception as error:
             found = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-    return found, budget.done
+    return found, budget.operations
 
 
 def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
-    """What is asked of which budgets, wherever they stand."""
+    """The key of a question: the query and the names of the budgets, whatever their states."""
     return _key(judge, (tuple(arguments[0]), *arguments[1:]))
 
 

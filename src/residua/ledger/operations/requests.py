@@ -17,7 +17,7 @@ from residua.errors import ArgumentError, KeyReused
 from residua.filters import amounts
 from residua.filters.decision import NOTHING_FITS
 from residua.filters.state import State
-from residua.ledger.domain.budget_row import Entry
+from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.domain.receipts import (
     BudgetSnapshots,
@@ -103,9 +103,9 @@ def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> 
     return digest(canonical({"verb": verb, "budgets": sorted(names), **fields}))
 
 
-def charged(work: UnitOfWork, names: Sequence[str]) -> list[Entry]:
+def charged(work: UnitOfWork, names: Sequence[str]) -> list[BudgetRow]:
     """Every budget that a spend on these charges, each once. Raises where one cannot be spent."""
-    found: dict[str, Entry] = {}
+    found: dict[str, BudgetRow] = {}
     for name in names:
         for entry in work.open_line(name):
             if entry.children == "partitions":
@@ -128,7 +128,7 @@ def check_relation(query: DescribedQuery, assumed: bool) -> None:
 
 
 def check_holds_provable(
-    entry: Entry, decided: BudgetDecision, holds: Sequence[DescribedQuery]
+    entry: BudgetRow, decided: BudgetDecision, holds: Sequence[DescribedQuery]
 ) -> None:
     """Raise where an open hold could not be proven in the state in which it would be committed.
 
@@ -139,7 +139,7 @@ def check_holds_provable(
         return
     states = cast(tuple[State, ...], (decided.state, *decided.held))[decided.kept :]
     for state, query in zip(states, holds[decided.kept :], strict=False):
-        decides = entry.filter.in_force(state, query.query, entry.relation)
+        decides = entry.filter.deciding_filter(state, query.query, entry.relation)
         if decides is entry.filter:
             continue
         why = query.unprovable(decides.to_json(), entry.relation)
@@ -151,7 +151,7 @@ def check_holds_provable(
 
 
 def binding(
-    decisions: Mapping[str, BudgetDecision], entries: Sequence[Entry], *, checked: bool = False
+    decisions: Mapping[str, BudgetDecision], entries: Sequence[BudgetRow], *, checked: bool = False
 ) -> tuple[str | None, str]:
     """The budget that refuses, if any does, and the reason to record; several: it is named.
 
@@ -168,7 +168,9 @@ def binding(
     return None, shown + would_be + decided.reason
 
 
-def relation_refusals(query: DescribedQuery, entries: Sequence[Entry]) -> dict[str, BudgetDecision]:
+def relation_refusals(
+    query: DescribedQuery, entries: Sequence[BudgetRow]
+) -> dict[str, BudgetDecision]:
     """Refusals of budgets under another relation, or for another unit, than the query declares."""
     found = {}
     for entry in entries:
@@ -184,7 +186,7 @@ def append_group(
     work: UnitOfWork,
     type: str,
     by: str,
-    entries: Sequence[Entry],
+    entries: Sequence[BudgetRow],
     fields: Mapping[str, Any],
     after: Mapping[str, str],
     held: Mapping[str, Canonical] = _NO_HOLDS,
@@ -196,7 +198,7 @@ def append_group(
     between the budgets.
     """
     in_order = sorted(entries, key=lambda entry: entry.name)
-    group = Canonical("[" + ",".join([entry.place() for entry in in_order]) + "]")
+    group = Canonical("[" + ",".join([entry.next_place() for entry in in_order]) + "]")
     made = {}
     for entry in in_order:
         before = entry.state_text
@@ -218,7 +220,7 @@ def append_group(
 
 
 def stated_holds(
-    work: UnitOfWork, entry: Entry, state_text: str, held: Sequence[State | SetAside]
+    work: UnitOfWork, entry: BudgetRow, state_text: str, held: Sequence[State | SetAside]
 ) -> Canonical:
     """What a record states of open holds.
 
@@ -231,7 +233,7 @@ def stated_holds(
     tables = tables_of(work, entry, state_text)
     found = []
     for state in states:
-        text = entry.moved(state)
+        text = entry.write_state(state)
         plain: dict[str, Any] = json.loads(text)
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
         others = tables_of(work, entry, text)
@@ -246,7 +248,7 @@ def _set_aside(hold: SetAside) -> dict[str, Any]:
     return {"takes": takes} if hold.place is None else {"component": hold.place, "takes": takes}
 
 
-def tables_of(work: UnitOfWork, entry: Entry, state_text: str) -> Mapping[str, str] | Canonical:
+def tables_of(work: UnitOfWork, entry: BudgetRow, state_text: str) -> Mapping[str, str] | Canonical:
     """Hashes of the tables that a verifier needs beside the state; their contents get stored."""
     return hashes_of(work, entry.filter.tables(entry.state_at(state_text)))
 
@@ -260,7 +262,7 @@ def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> Mapping[str, st
     return hashes
 
 
-def held_now(entries: Sequence[Entry]) -> str | None:
+def held_now(entries: Sequence[BudgetRow]) -> str | None:
     """The open holds of these, to remember what was left."""
     held = {entry.name: list(entry.holds) for entry in entries if entry.holds}
     return canonical(held) if held else None
@@ -271,7 +273,7 @@ def snapshots_now(
     query: DescribedQuery,
     named: Sequence[str],
     one: bool,
-    entries: Sequence[Entry],
+    entries: Sequence[BudgetRow],
     rule: Fits = spends,
 ) -> BudgetSnapshots:
     """What is left of the budgets, for a caller that asked by a rule."""

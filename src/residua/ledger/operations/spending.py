@@ -9,7 +9,7 @@ from typing import Any
 
 from residua.errors import UnknownHold
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.budget_row import Entry
+from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.domain.described_query import DescribedQuery
 from residua.ledger.domain.rules import BudgetDecision
 from residua.ledger.operations.requests import (
@@ -66,7 +66,7 @@ def _spend_hash(names: tuple[str, ...], text: str, assumed: bool) -> str:
 
 def decide_all(
     work: UnitOfWork, asking: Spend, rule: rules.Rule
-) -> tuple[list[Entry], dict[str, BudgetDecision]]:
+) -> tuple[list[BudgetRow], dict[str, BudgetDecision]]:
     """The budgets that a request charges, and what a rule says of each."""
     check_relation(asking.query, asking.assumed)
     entries = charged(work, asking.names)
@@ -82,7 +82,7 @@ def _record(
     type: str,
     asking: Spend,
     request: str,
-    entries: Sequence[Entry],
+    entries: Sequence[BudgetRow],
     decisions: Mapping[str, BudgetDecision],
     fields: Mapping[str, Any],
 ) -> dict[str, Record]:
@@ -92,7 +92,7 @@ def _record(
     after: dict[str, str] = {}
     held: dict[str, Canonical] = {}
     if admitted and type != "hold":
-        after = {entry.name: entry.moved(decisions[entry.name].state) for entry in entries}
+        after = {entry.name: entry.write_state(decisions[entry.name].state) for entry in entries}
     for entry in entries if admitted else ():
         decided = decisions[entry.name]
         if len(decided.held) > decided.kept:
@@ -125,7 +125,7 @@ def _done(
     work: UnitOfWork,
     asking: Spend,
     request: str,
-    entries: Sequence[Entry],
+    entries: Sequence[BudgetRow],
     made: Mapping[str, Record],
     rule: rules.Fits = rules.spends,
 ) -> Done:
@@ -249,14 +249,14 @@ class Expire(Request):
 
 
 def release(
-    work: UnitOfWork, row: HoldRow, entries: list[Entry], type: str, by: str, reason: str
+    work: UnitOfWork, row: HoldRow, entries: list[BudgetRow], type: str, by: str, reason: str
 ) -> None:
     """Record that a hold is gone from every budget of its group. No state moves."""
     append_group(work, type, by, entries, {"hold": row.id, "reason": reason}, {})
     work.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
 
 
-def _open_hold(work: UnitOfWork, id: str) -> tuple[HoldRow, list[Entry]]:
+def _open_hold(work: UnitOfWork, id: str) -> tuple[HoldRow, list[BudgetRow]]:
     """An open reservation and its budgets."""
     row = work.holds.get(id)
     if row is None:

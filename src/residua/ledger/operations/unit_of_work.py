@@ -25,7 +25,7 @@ from residua.errors import (
     UnknownBudget,
 )
 from residua.filters.query import Query
-from residua.ledger.domain.budget_row import Entry
+from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.domain.described_query import from_text
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, without_hold
@@ -49,7 +49,7 @@ _COMMITMENTS = 8
 one at most, are passed over."""
 
 HeldStates = Mapping[str, tuple[str, Held]]
-"""By budget: the hash of a head, and `Entry.held` as of then."""
+"""By budget: the hash of a head, and `BudgetRow.held` as of then."""
 
 
 class UnitOfWork:
@@ -74,12 +74,12 @@ class UnitOfWork:
         self.ledger = ledger
         self.incarnation = incarnation
         self.now = ""
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, BudgetRow] = {}
         self.keys: dict[tuple[str, str], KeyRow] = {}
         self.holds: dict[str, HoldRow] = {}
-        self._records: list[tuple[Entry, Record]] = []
-        self._changed: dict[str, Entry] = {}
-        self._made: dict[str, Entry] = {}
+        self._records: list[tuple[BudgetRow, Record]] = []
+        self._changed: dict[str, BudgetRow] = {}
+        self._made: dict[str, BudgetRow] = {}
         self._keys_made: list[dict[str, Any]] = []
         self._holds_made: list[HoldRow] = []
         self._holds_ended: list[HoldRow] = []
@@ -206,7 +206,7 @@ class UnitOfWork:
 
     # -- what requests ask --------------------------------------------------------------
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> BudgetRow:
         """A budget by its name."""
         try:
             return self.entries[name]
@@ -235,7 +235,7 @@ class UnitOfWork:
             found.update(heads)
         return found
 
-    def upward(self, name: str) -> Iterator[Entry]:
+    def upward(self, name: str) -> Iterator[BudgetRow]:
         """A budget and everything above it."""
         entry = self.entry(name)
         yield entry
@@ -246,7 +246,7 @@ class UnitOfWork:
             yield entry
         raise BrokenRecord(f"budget {name!r} is its own ancestor in the store")
 
-    def line(self, name: str) -> list[Entry]:
+    def line(self, name: str) -> list[BudgetRow]:
         """A budget and the ancestors that a spend on it charges.
 
         A quota charges what is above it; a partition does not charge the whole it is a part of.
@@ -256,27 +256,27 @@ class UnitOfWork:
         charged = (each for each, part in zip(above, below, strict=False) if part.partition is None)
         return [own, *charged]
 
-    def cap(self, name: str) -> Entry:
+    def cap(self, name: str) -> BudgetRow:
         """The budget whose capacity is a guarantee for what this one spends."""
         return next(
             each for each in self.upward(name) if each.parent is None or each.partition is not None
         )
 
-    def closed_by(self, name: str) -> Entry | None:
+    def closed_by(self, name: str) -> BudgetRow | None:
         """Why a budget is closed, or None: it, or an ancestor, is retired.
 
         A whole closes its partitions, though they do not charge it.
         """
         return next((each for each in self.upward(name) if each.retired), None)
 
-    def open_line(self, name: str) -> list[Entry]:
+    def open_line(self, name: str) -> list[BudgetRow]:
         """The budgets that a spend charges; raises where the budget is closed."""
         closed = self.closed_by(name)
         if closed is not None:
             raise RetiredBudget(f"budget {closed.name!r} is retired: nothing can be spent")
         return self.line(name)
 
-    def snapshot(self, entry: Entry) -> BudgetSnapshot:
+    def snapshot(self, entry: BudgetRow) -> BudgetSnapshot:
         """The snapshot of a budget."""
         holds = tuple([self.holds[id].query for id in entry.holds]) if entry.holds else ()
         return BudgetSnapshot(
@@ -291,13 +291,13 @@ class UnitOfWork:
 
     # -- what requests do ---------------------------------------------------------------
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: BudgetRow) -> None:
         """A new budget."""
         self.entries[entry.name] = entry
         self._made[entry.name] = entry
 
     def append(
-        self, entry: Entry, type: str, by: str, fields: Mapping[str, Any], state_text: str
+        self, entry: BudgetRow, type: str, by: str, fields: Mapping[str, Any], state_text: str
     ) -> Record:
         """Append a record to a chain; the committed state is `state_text` then."""
         made = record(
@@ -315,9 +315,9 @@ class UnitOfWork:
         self.adopt(entry, made, state_text)
         return made
 
-    def adopt(self, entry: Entry, made: Record, state_text: str) -> None:
-        """A record becomes the head of a chain."""
-        entry.follow(made, state_text)
+    def adopt(self, entry: BudgetRow, made: Record, state_text: str) -> None:
+        """Make a record the head of a chain."""
+        entry.advance_head(made, state_text)
         self._records.append((entry, made))
         self._changed[entry.name] = entry
 
@@ -351,7 +351,7 @@ class UnitOfWork:
             drop_hold(entry, row.id, committed=status == "committed")
             self._changed[name] = entry
 
-    def touch(self, entry: Entry) -> None:
+    def touch(self, entry: BudgetRow) -> None:
         """Mark a row as changed without a new record."""
         self._changed[entry.name] = entry
 
@@ -419,7 +419,7 @@ class UnitOfWork:
         self.store.put(self.connection, [(write, given) for write, given in writes if given])
 
 
-def drop_hold(entry: Entry, id: str, committed: bool) -> None:
+def drop_hold(entry: BudgetRow, id: str, committed: bool) -> None:
     """A hold is over. A commit has stated what the others need; of other ends it follows."""
     if not committed and id in entry.holds:
         entry.held = without_hold(entry.held, entry.holds.index(id))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import Connection, select
 
 from residua.errors import BrokenRecord, LedgerError, ReadOnlyLedger, StoreUnavailable
-from residua.ledger.domain.budget_row import Entry
+from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.operations.committer import Committer
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchored, FileAnchor, Marks, behind
@@ -161,7 +161,7 @@ def _moved(committer: Committer, said: Anchored | None, heads: Marks) -> dict[st
 
 
 def check_marked(
-    store: Store, entries: Mapping[str, Entry], said: Anchored | None, marks: Marks
+    store: Store, entries: Mapping[str, BudgetRow], said: Anchored | None, marks: Marks
 ) -> None:
     """Raise if the anchor was marked since with records that are not in the store."""
     known = {} if said is None else said.marks

@@ -20,7 +20,7 @@ from typing import Any
 from residua import checks
 from residua.errors import BrokenRecord, ResiduaError, StoreUnavailable
 from residua.ledger.domain import clock, rules
-from residua.ledger.domain.budget_row import Entry, state_of
+from residua.ledger.domain.budget_row import BudgetRow, parse_state
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.domain.rules import BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in
@@ -33,7 +33,7 @@ _ASKED = ("spend", "commit", "hold")
 
 
 def is_reproduced(
-    work: UnitOfWork, entry: Entry, record: Record, held: Mapping[str, DescribedQuery]
+    work: UnitOfWork, entry: BudgetRow, record: Record, held: Mapping[str, DescribedQuery]
 ) -> bool:
     """Whether this process decides as the next record says; raises if no process could.
 
@@ -67,7 +67,7 @@ def is_reproduced(
     return _states_holds(work, entry, record, held) and same and _has_tables(work, entry, record)
 
 
-def _has_tables(work: UnitOfWork, entry: Entry, record: Record) -> bool:
+def _has_tables(work: UnitOfWork, entry: BudgetRow, record: Record) -> bool:
     """Whether a record names the tables of the state that it leads to."""
     body = record.body
     if body.get("before") == state_after(record):
@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 
 def _states_holds(
-    work: UnitOfWork, entry: Entry, record: Record, held: Mapping[str, DescribedQuery]
+    work: UnitOfWork, entry: BudgetRow, record: Record, held: Mapping[str, DescribedQuery]
 ) -> bool:
     """Whether a record states what follows with the open holds as it follows here."""
     body = record.body
@@ -113,14 +113,14 @@ def _states_holds(
 
 
 def _computed(
-    entry: Entry, body: Any, open_: Sequence[DescribedQuery], stays: tuple[Any, ...]
+    entry: BudgetRow, body: Any, open_: Sequence[DescribedQuery], stays: tuple[Any, ...]
 ) -> Held | None:
     """What each open hold needs, in the way that the record says; None where one is refused here.
 
     `stays` is what was stated before of those that this record does not mention.
     """
     try:
-        state = state_of(entry.filter_text, canonical(body["after"]))
+        state = parse_state(entry.filter_text, canonical(body["after"]))
         snapshot = BudgetSnapshot(entry.filter, state, tuple(open_), entry.relation, entry.unit)
         place = _component(body["holds"], stays)
         if place is None:
@@ -140,11 +140,11 @@ def _component(stated: Sequence[Any], stays: tuple[Any, ...]) -> tuple[int | Non
     return (stays[0].place,) if stays and isinstance(stays[0], SetAside) else None
 
 
-def _first(entry: Entry) -> str:
+def _first(entry: BudgetRow) -> str:
     return entry.filter.state_to_json(entry.filter.initial())
 
 
-def _next_state(entry: Entry, body: Any) -> str | None:
+def _next_state(entry: BudgetRow, body: Any) -> str | None:
     """The state that follows what was asked; None where it is refused."""
     query = from_text(canonical(body["mechanism"]))
     if query.contradicts(entry.relation, entry.unit) is not None:
@@ -153,7 +153,7 @@ def _next_state(entry: Entry, body: Any) -> str | None:
         decision = rules.decided(entry.filter, entry.state, query.query, entry.relation)
     except ResiduaError:
         return None
-    return entry.moved(decision.state) if decision.admitted else None
+    return entry.write_state(decision.state) if decision.admitted else None
 
 
 _UNREADABLE = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from residua.errors import BrokenRecord
 from residua.ledger.domain import clock
-from residua.ledger.domain.budget_row import RETIRING, Entry, new_entry
+from residua.ledger.domain.budget_row import RETIRING, BudgetRow, new_entry
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.operations.spending import committed_at
 from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
@@ -74,7 +74,7 @@ class Derivation:
         made = self._made.get(id)
         return self.work.holds[id].query if made is None else from_text(_mechanism(made))
 
-    def _follow(self, entry: Entry, record: Record) -> None:
+    def _follow(self, entry: BudgetRow, record: Record) -> None:
         body, type = record.body, record.type
         admitted = body.get("admitted", True)
         if type in _ASKED:

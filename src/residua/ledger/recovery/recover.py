@@ -32,7 +32,7 @@ from residua.errors import (
     StoreUnavailable,
 )
 from residua.ledger.domain import clock
-from residua.ledger.domain.budget_row import RETIRING, Entry
+from residua.ledger.domain.budget_row import RETIRING, BudgetRow
 from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.operations.budgets import write_off
 from residua.ledger.operations.committer import Committer
@@ -425,13 +425,13 @@ class _Recovery:
                 )
         return {name: why for name, why in lost.items() if not _is_given_up(work, name)}
 
-    def _anchored(self, entry: Entry) -> bool:
+    def _anchored(self, entry: BudgetRow) -> bool:
         """Whether the anchor tells that nothing was acknowledged after the head."""
         if self.said is None or not self.trusted:
             return False
         return not self.exact or self.said.marks.get(entry.name) == _head(entry)
 
-    def _ends_with(self, entry: Entry, number: int | None, wanted: str) -> bool:
+    def _ends_with(self, entry: BudgetRow, number: int | None, wanted: str) -> bool:
         """Whether a record is the last one, but for those of a recovery that is done again."""
         seq, hash = _head(entry)
         while hash != wanted:
@@ -461,7 +461,7 @@ class _Recovery:
         self.work.append(entry, "resume", self.by, fields, entry.state_text)
 
 
-def _check_same(connection: Connection, entry: Entry, records: Sequence[Record]) -> None:
+def _check_same(connection: Connection, entry: BudgetRow, records: Sequence[Record]) -> None:
     """Raise where a chain of the store is not what an export has of it, as far as both go."""
     for seq, (mine, theirs) in enumerate(
         zip(chain(lambda: nullcontext(connection), entry.id), records, strict=False)
@@ -474,7 +474,7 @@ def _check_same(connection: Connection, entry: Entry, records: Sequence[Record])
             )
 
 
-def _head(entry: Entry) -> tuple[int, str]:
+def _head(entry: BudgetRow) -> tuple[int, str]:
     return entry.head_seq, entry.head_hash
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select
 
-from residua.ledger.domain.budget_row import Entry, from_row, to_row
+from residua.ledger.domain.budget_row import BudgetRow, from_row, to_row
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Among, Prepared, Write
@@ -83,24 +83,24 @@ class KeyRow:
     held: str | None
 
 
-def entry_of(row: Sequence[Any]) -> Entry:
+def entry_of(row: Sequence[Any]) -> BudgetRow:
     """A budget from a row of `BUDGETS`."""
     *columns, text = row
     return from_row(dict(zip(_BUDGET, columns, strict=True)), text)
 
 
-def new_budget(entry: Entry) -> dict[str, Any]:
+def new_budget(entry: BudgetRow) -> dict[str, Any]:
     """Values for `NEW_BUDGETS`."""
     return to_row(entry, _BUDGET)
 
 
-def changed_budget(entry: Entry) -> dict[str, Any]:
+def changed_budget(entry: BudgetRow) -> dict[str, Any]:
     """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
     new = to_row(entry, CHANGED_BUDGETS.columns)
     return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
 
 
-def new_record(entry: Entry, made: Record) -> dict[str, Any]:
+def new_record(entry: BudgetRow, made: Record) -> dict[str, Any]:
     """Values for `NEW_RECORDS`."""
     return {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
 

@@ -27,7 +27,7 @@ from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.exact import ExactAtoms, floats, integers, sorted_atoms
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
-from residua.work_limit import prepaid, work
+from residua.work_limit import without_counting, work
 
 ATOM_ULPS = 4.0
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
@@ -53,7 +53,7 @@ class Atoms:
     @cached_property
     def exact(self) -> ExactAtoms:
         """The denoted PLD."""
-        return prepaid(self._make_exact)
+        return without_counting(self._make_exact)
 
     @cached_property
     def mass_at_infinity(self) -> Fraction:

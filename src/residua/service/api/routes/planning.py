@@ -135,7 +135,7 @@ def plan_of(budget: Budget, queries: list[Mechanism], n: int, most: int) -> dict
         with limited("the plan", MOST_WORK) as limit:
             count, ended = count_fitting(budget.filter, queries, most, at, limit)
             # What a try takes is known by now: what cannot be tried once is refused at once.
-            work_limit.work(limit.done / max(1, count) * n * len(queries))
+            work_limit.work(limit.operations / max(1, count) * n * len(queries))
             least = least_noise(budget.filter, queries, n, **at)
     return {
         "how_many": count,
@@ -152,7 +152,7 @@ def count_fitting(
     queries: list[Mechanism],
     most: int,
     at: dict[str, Any],
-    limit: work_limit.Budget,
+    limit: work_limit.WorkBudget,
 ) -> Count:
     """How many fit, and whether counting ended before a refusal.
 
@@ -161,6 +161,6 @@ def count_fitting(
     upto = min(most, 64)
     while True:
         found = count_more(filter, queries, most=upto, **at)
-        if found.copies < upto or upto == most or limit.done > COUNTING:
+        if found.copies < upto or upto == most or limit.operations > COUNTING:
             return found
         upto = min(most, 4 * upto)

@@ -109,7 +109,7 @@ async def verify(request: Request) -> Response:
 async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
     context, caller = authorize(request, "audit")
-    file = await context.working.run_for(caller.principal, export_to_file, context)
+    file = await context.read_threads.run_fairly(caller.principal, export_to_file, context)
     return StreamingResponse(
         iter(lambda: file.read(1 << 16), b""),
         media_type="application/jsonl",
