@@ -90,6 +90,15 @@ def test_curve_next_to_its_end(pair, gap):
         assert oracles.agrees(pld.delta_bounds(t), law.delta(mpf(t)))
 
 
+@pytest.mark.parametrize("rate", [1e-9, 1e-12, 1e-14])
+@pytest.mark.parametrize("share", [1e-8, 1e-5, 1e-2])
+def test_what_underflows_stays_above_0(rate, share):
+    """Before its end a curve is positive, however small."""
+    t = -math.log1p(rate * (share - 1.0))
+    assert t < -math.log1p(-rate)
+    assert rz.subsampled_gaussian(10.0, rate, "add").delta_bounds(t).hi > 0.0
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize(
     "depth", [1e-3, 1e-12, 1e-30, 1e-100, 1e-200] if THOROUGH else [1e-3, 1e-30, 1e-200]

@@ -125,4 +125,4 @@ def test_tiny_costs_are_not_searched_for_far_beyond_the_slack(rate: float) -> No
     cost = slack_cost(0.2, rz.subsampled_gaussian(1.0, rate), eta)
     assert cost is not None
     assert found.c == pytest.approx(float(cost.hi), rel=0.05)
-    assert sum(counted.places) < 20_000
+    assert sum(counted.places) < 8_000

@@ -83,9 +83,13 @@ class EarlyDecisions:
             return known
         if within is None:
             return judge(*arguments)
-        if self._cached:
-            within += self._cached.get(_question(judge, arguments), 0)
-        found = attempt("this", within, lambda: judge(*arguments))
+        question = _question(judge, arguments) if self._cached else None
+        cached = self._cached.get(question, 0)
+        begun = time.thread_time()
+        found = attempt("this", within + cached, lambda: judge(*arguments))
+        if cached and time.thread_time() - begun >= QUICK_SECONDS:
+            # It was not in a cache this time: the next one is made off the lock again.
+            self._cached.pop(question, None)
         if isinstance(found, TooExpensive):
             raise Slow(judge, frozenset(arguments[0]), arguments)
         return found

@@ -63,8 +63,9 @@ def sampled_reversed(
     x = rate * np.exp(np.minimum(t, 700.0))
     wrong = uncertainty + 1.01 * dt + (EXP_ULPS + 6.0) * U
     most = x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
-    hi = np.where(clear, x * safe * hi * (1.0 + wrong), most)
+    # What is above 0 stays so where the product underflows.
+    hi = np.where(clear, x * safe * hi * (1.0 + wrong) + TINY * (hi > 0.0), most + TINY)
     return (
         np.where(clear, np.maximum(x * safe * lo * (1.0 - wrong) - TINY, 0.0), 0.0),
-        np.where(y + y_error > 0.0, hi + TINY * (hi > 0.0), 0.0),
+        np.where(y + y_error > 0.0, hi, 0.0),
     )

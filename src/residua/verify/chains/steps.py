@@ -146,7 +146,7 @@ def _key(*shown: Any) -> str:
 
 def _first_task(record: Record, config: Any, tables: _Tables, part: Part | None) -> Task:
     state = record.body["state"]
-    key = _key(config, state, tables.names, part and part.plain)
+    key = _key("begins", config, state, tables.names, part and part.plain)
     claim = partial(_begins, config, state, tables.found, part)
     return Task(record.budget, record.seq, key, claim, tables.missing, starts=True)
 
@@ -166,7 +166,8 @@ def _task(
 ) -> Task:
     """That a step is sound from the one state to the other, for what `body` asks."""
     asked = StepQuery(body.get("mechanism"), body.get("relation"), tables[0].found, tables[1].found)
-    key = _key(config, *states, asked.mechanism, asked.relation, *(each.names for each in tables))
+    names = [each.names for each in tables]
+    key = _key("step", config, *states, asked.mechanism, asked.relation, *names)
     claim = partial(prove_step, config, *states, asked)
     return Task(record.budget, record.seq, key, claim, tables[1].missing, holds=holds)
 
