@@ -242,7 +242,7 @@ def snapshots_of(receipt: Outcome) -> Remainder:
 
 def with_remainder(receipt: R, remainder: Remainder) -> R:
     """The same with another account of what was left, and without the ledger that made it."""
-    fields: dict[str, Any] = {"_standings": remainder}
+    fields: dict[str, Any] = {"_snapshots": remainder}
     if isinstance(receipt, Reservation):
         fields["_ledger"] = None
     return dataclasses.replace(receipt, **fields)
