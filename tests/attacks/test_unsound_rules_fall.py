@@ -19,7 +19,12 @@ from residua.adversary.unsound.any_order_renyi import (
     fitted_query,
     optimal_renyi_budget,
 )
-from residua.adversary.unsound.demonstrations import UNSOUND, ReplayRule, RevivedUnion, SharedDelta
+from residua.adversary.unsound.demonstrations import (
+    UNSOUND,
+    CancelByReplay,
+    RevivedUnion,
+    SharedDelta,
+)
 from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
 from residua.pld.lattice import exact_supremum
@@ -228,7 +233,7 @@ def test_replay_has_the_known_numbers() -> None:
 def test_the_ledger_without_replay_is_sound() -> None:
     """The same filter and queries, folded in the order they run."""
     rule, promise = RULES["a ledger that cancels by replay"].make()
-    assert isinstance(rule, ReplayRule)
+    assert isinstance(rule, CancelByReplay)
     left = rule.filter.decide(rule.filter.initial(), rule.losses[1]).remaining
     found = rz.attack_filter(rule.filter, (*rule.losses, left), 3, accuracy=1e-2)
     assert left <= promise

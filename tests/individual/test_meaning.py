@@ -104,10 +104,10 @@ def test_a_repr_can_be_pasted_back() -> None:
 def test_memory_is_eight_bytes_of_budget_a_subject() -> None:
     from residua.individual.cost_model import pricing_for
     from residua.individual.engines.memory import Columns
-    from residua.individual.header import header
+    from residua.individual.header import make_header
 
     filter = rz.GdpResidueFilter(mu=1.0)
-    columns = Columns(header(filter, "start", False, None).with_types(("int64",)))
+    columns = Columns(make_header(filter, "start", False, None).with_types(("int64",)))
     losses = pa.table({"subject": range(1000), "loss": [0.1] * 1000})
     assert columns.spend(losses, pricing_for(filter, "nu", None)).num_rows == 1000
     assert columns.table()["left"].nbytes == 8 * 1000

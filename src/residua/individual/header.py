@@ -1,7 +1,7 @@
-"""What a state is of: the filter, the unit, and how budgets are counted.
+"""The header of a state of subjects' budgets: its filter, its privacy unit and its key types.
 
-It is kept beside the state as JSON and compared whenever a state is opened, so a state is
-never charged under another filter than the one it was created with.
+It is stored beside the state as JSON and compared whenever a state is opened, so that a state is
+only charged under the filter it was created with.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KEY_TYPES = ("int64", "string")
 
 @dataclass(frozen=True)
 class Header:
-    """The types are None until the first table, whose keys set them."""
+    """The settings of a state. Key types are None until the first table sets them."""
 
     filter: IndividualFilter
     unknown: str
@@ -54,7 +54,7 @@ class Header:
         return self.epochs and self.unit == SUBJECT
 
     def with_types(self, types: tuple[str, ...]) -> Header:
-        """Once keys are known."""
+        """The header with the key types of the first table."""
         epoch = types[1] if self.epochs else None
         return dataclasses.replace(self, subject_type=types[0], epoch_type=epoch)
 
@@ -80,7 +80,9 @@ class Header:
             raise ArgumentError(
                 f"{where} must hold a state of format {FORMAT}, got {checks.shown(found)}"
             )
-        made = header(from_json(given["filter"]), given["unknown"], given["epochs"], given["unit"])
+        made = make_header(
+            from_json(given["filter"]), given["unknown"], given["epochs"], given["unit"]
+        )
         types = (given["subject_type"], given["epoch_type"])
         for kind in types:
             checks.require(kind in (None, *KEY_TYPES), "key type", " or ".join(KEY_TYPES), kind)
@@ -89,17 +91,17 @@ class Header:
         return made
 
     def check_same(self, requested: Header, where: str) -> None:
-        """Raise unless a stored state is of the kind that is requested."""
+        """Raise unless this stored header has the settings that are requested."""
         for name in ("filter", "unknown", "epochs", "unit"):
             kept, wanted = getattr(self, name), getattr(requested, name)
             if kept != wanted:
                 raise ArgumentError(f"{name} of the state in {where} is {kept!r}, got {wanted!r}")
 
 
-def header(
+def make_header(
     filter: Any, unknown: Any, epochs: Any, unit: Any, relation: Any = "add-remove"
 ) -> Header:
-    """Check the properties that a state is to have."""
+    """Check the settings of a new state, and make its header."""
     chosen = individual_filter(filter)
     checks.one_of("unknown", unknown, ("start", "exclude"))
     has_epochs = checks.flag("epochs", epochs)

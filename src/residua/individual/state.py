@@ -33,7 +33,7 @@ from residua.individual.cost_model import (
 )
 from residua.individual.engines.engine import SpendRequest, SpendResult, Store, check_id
 from residua.individual.engines.memory import MemoryStore
-from residua.individual.header import Header, header
+from residua.individual.header import Header, make_header
 from residua.individual.losses import flat
 from residua.individual.pricing import given_levels
 from residua.pld.pld import Pld
@@ -189,7 +189,7 @@ def create(
     Raises:
         ArgumentError: the address is not one, or another state is there.
     """
-    requested = header(filter, unknown, epochs, unit, relation)
+    requested = make_header(filter, unknown, epochs, unit, relation)
     return State(_store(address, engine, requested, spark))
 
 

@@ -22,7 +22,7 @@ from residua.service.middleware import (
     is_api,
 )
 from residua.service.pages.html import trouble
-from residua.service.pages.session import perhaps
+from residua.service.pages.session import visitor_or_none
 from residua.service.problems import Problem
 from residua.version import __version__
 
@@ -82,7 +82,7 @@ async def _raise(_request: Request, error: Exception) -> NoReturn:
 async def show(request: Request, problem: Problem) -> Response:
     """A problem as an answer: a page for a browser, at an address that is not of the API."""
     if not is_api(request.url.path) and "text/html" in request.headers.get("accept", ""):
-        await perhaps(request)
+        await visitor_or_none(request)
         return trouble(request, problem)
     content = encode_json(problems.body(problem, request.scope["state"]["request_id"]))
     return Response(content, problem.status, problem.headers, problems.MEDIA_TYPE)

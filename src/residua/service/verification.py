@@ -19,9 +19,9 @@ _NOTHING: dict[str, Any] = dict.fromkeys(
 
 
 class Verifier:
-    """Runs `ledger.verify` when told, and every so often if it is to.
+    """Runs `ledger.verify` on request, and at an interval if one is set.
 
-    What this process has proven once is not proven again, as long as its hash is still there.
+    Records that this process has proven are not proven again if the chain still has their hash.
     """
 
     def __init__(self, ledger: Ledger, metrics: Metrics, every: float):
@@ -37,21 +37,21 @@ class Verifier:
             Thread(target=self._again, name="residua-verify-timer", daemon=True).start()
 
     def start(self) -> None:
-        """Begin, unless one is under way."""
+        """Start a verification, unless one is running."""
         with self._lock:
             if self._thread is not None and self._thread.is_alive():
                 return
             self._thread = Thread(target=self._verify, name="residua-verify", daemon=True)
             self._thread.start()
 
-    def said(self) -> dict[str, Any]:
+    def last_result(self) -> dict[str, Any]:
         """The result of the last verification, and whether one is running."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             return {"running": running, **self._found}
 
     def close(self) -> None:
-        """Start no more, and end the one that is under way."""
+        """Start no more verifications, and end the one that is running."""
         self._closing.set()
         with self._lock:
             thread, process = self._thread, self._process

@@ -21,13 +21,15 @@ NOTES = (
     "Parameters, keys and reasons are taken to be functions of public information and past answers,"
     " never of the data.",
 )
-ANCHOR, GIVEN = "anchor", "given heads"
-UNHELD = "Truncation was not checked: no receipt or anchor says what the last records are."
+ANCHOR, GIVEN_HEADS = "anchor", "given heads"
+TRUNCATION_NOT_CHECKED = (
+    "Truncation was not checked: no receipt or anchor says what the last records are."
+)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One record that was admitted, or the first state of a budget: its verdict and why."""
+    """The verdict on a step of a budget (an admitted record or the first state), and its reason."""
 
     budget: str
     seq: int
@@ -37,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Problem:
-    """Something wrong with the records themselves, and where (`seq` None: the whole chain)."""
+    """A defect of the records of a budget, and where it is (`seq` None: the whole chain)."""
 
     budget: str
     seq: int | None
@@ -53,10 +55,10 @@ class Report:
     heads: Mapping[str, tuple[int, str]]
     """Sequence number and hash of the last record of each chain."""
     since: Mapping[str, int]
-    """Up to which record a chain was taken as verified before."""
+    """For chains that an earlier report verified in part: the number of the last such record."""
     notes: tuple[str, ...] = NOTES
     held_against: tuple[str, ...] = ()
-    """What the ends of the chains were verified against: `ANCHOR`, `GIVEN`, both or nothing."""
+    """The sources of heads that the chains were compared with: `ANCHOR`, `GIVEN_HEADS`."""
 
     @cached_property
     def _counts(self) -> Counter[str]:
@@ -91,10 +93,10 @@ class Report:
 
     @property
     def proven_heads(self) -> dict[str, tuple[int, str]]:
-        """The heads of the chains that are whole and proven: what need not be proven again."""
-        open_ones = {each.budget for each in self.problems}
-        open_ones |= {step.budget for step in self.steps if step.verdict != "proven"}
-        return {name: head for name, head in self.heads.items() if name not in open_ones}
+        """The heads of the chains that are whole and proven; pass it as `since` to skip them."""
+        unproven = {each.budget for each in self.problems}
+        unproven |= {step.budget for step in self.steps if step.verdict != "proven"}
+        return {name: head for name, head in self.heads.items() if name not in unproven}
 
     @property
     def _checked_against(self) -> str:
@@ -103,7 +105,7 @@ class Report:
         return "verified against " + " and ".join(f"the {each}" for each in self.held_against)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data; `from` it the same report can be read by machines."""
+        """The report as plain data, for JSON."""
         return {
             "ok": self.ok,
             "exit_code": self.exit_code,
@@ -124,9 +126,9 @@ class Report:
 
     @property
     def text(self) -> str:
-        """The report for people, in what any output can show."""
+        """The report as text for people; characters that cannot be encoded are escaped."""
         lines = [
-            f"{_counted(len(self.heads), 'budget')}, {_counted(len(self.steps), 'step')} (first"
+            f"{_plural(len(self.heads), 'budget')}, {_plural(len(self.steps), 'step')} (first"
             " states, and admitted spends, holds and commits):"
             f" {self.proven} proven, {self.refuted} refuted, {self.undecided} undecided",
             self._checked_against,
@@ -134,7 +136,7 @@ class Report:
         if self.since:
             lines.append("  steps that an earlier report proved are not counted")
         if self.problems:
-            places = _counted(len(self.problems), "place")
+            places = _plural(len(self.problems), "place")
             lines.append(f"the records are broken in {places}:")
         for problem in self.problems:
             where = "" if problem.seq is None else f" {problem.seq}"
@@ -148,5 +150,5 @@ class Report:
         return "\n".join(lines).encode(errors="backslashreplace").decode()
 
 
-def _counted(n: int, what: str) -> str:
+def _plural(n: int, what: str) -> str:
     return f"{n} {what}" if n == 1 else f"{n} {what}s"

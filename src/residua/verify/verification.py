@@ -21,10 +21,17 @@ from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotAL
 from residua.records import Record, digest, from_line
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
 from residua.verify.chains.across import check_across, part_of
-from residua.verify.chains.chain import Chain, lost_notes
+from residua.verify.chains.chain import Chain, notes_on_lost_records
 from residua.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of
 from residua.verify.chains.structure import check_states, load
-from residua.verify.report import ANCHOR, GIVEN, NOTES, UNHELD, Problem, Report
+from residua.verify.report import (
+    ANCHOR,
+    GIVEN_HEADS,
+    NOTES,
+    TRUNCATION_NOT_CHECKED,
+    Problem,
+    Report,
+)
 
 
 def verify_records(
@@ -60,7 +67,7 @@ def verify_records(
         _positive("memory_limit", memory_limit, MEMORY, "megabytes"),
     )
     given, verified = expected_marks(expect_head), verified_marks(since)
-    held = [ANCHOR] * (anchored is not None) + [GIVEN] * bool(given)
+    held = [ANCHOR] * (anchored is not None) + [GIVEN_HEADS] * bool(given)
     read = _checked(chains)
     missing = check_heads(read, [*expected_marks(anchored), *given])
     done_before = check_verified(read, verified, missing)
@@ -75,7 +82,11 @@ def verify_records(
         (*missing, *(problem for chain in read.values() for problem in chain.problems)),
         {n: (c.records[-1].seq, c.records[-1].hash) for n, c in read.items() if c.records},
         done_before,
-        (*NOTES, *lost_notes(read.values()), *([] if held else [UNHELD])),
+        (
+            *NOTES,
+            *notes_on_lost_records(read.values()),
+            *([] if held else [TRUNCATION_NOT_CHECKED]),
+        ),
         tuple(held),
     )
 
@@ -297,7 +308,7 @@ def check_verified(
             continue
         record = chain.at(seq)
         if record is None or (hash is not None and record.hash != hash):
-            chain.wrong(seq, "is not the record that was verified before")
+            chain.add_problem(seq, "is not the record that was verified before")
             continue
         known[name] = seq
     return known

@@ -14,7 +14,7 @@ import residua as rz
 from residua.individual.cost_model import pricing_for
 from residua.individual.engines import memory
 from residua.individual.engines.memory import Columns
-from residua.individual.header import header
+from residua.individual.header import make_header
 from residua.individual.losses import fingerprint
 
 FILTER = rz.GdpFilter(mu=1.0)
@@ -23,7 +23,7 @@ OURS = {memory.__file__, memory.__file__}
 
 def held(texts: bool) -> Columns:
     types = ("string", "int64") if texts else ("int64", "int64")
-    made = Columns(header(FILTER, "start", True, None).with_types(types))
+    made = Columns(make_header(FILTER, "start", True, None).with_types(types))
     made.spend(losses(texts, [3, 1, 5]), pricing_for(FILTER, "nu", None))
     return made
 
@@ -79,7 +79,7 @@ def test_an_interrupt_leaves_old_or_new(texts: bool, people: list[int]) -> None:
 
 def test_pairs_of_texts_do_not_run_together() -> None:
     """What separates two keys may be part of either."""
-    made = Columns(header(FILTER, "start", True, None).with_types(("string", "string")))
+    made = Columns(make_header(FILTER, "start", True, None).with_types(("string", "string")))
     pairs = [("1", "2:3"), ("1:2", "3"), (":", ""), ("", ":"), ("1:1", "1"), ("é", "1")]
     subject, epoch = map(list, zip(*pairs, strict=True))
     asked = pa.table({"subject": subject, "epoch": epoch, "loss": [0.3] * len(pairs)})

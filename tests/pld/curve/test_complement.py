@@ -32,7 +32,7 @@ def test_nodes_left_of_zero(eps, atomic, lam):
     weights = (0.5, 0.5) if atomic is None else BoundedRange(eps, atomic).weights
     law = (one, *(np.array([[weight]]) for weight in weights))
     value, error = symmetric.nodes(*law, lam, omega)
-    fall = symmetric.log_fall(*law, lam, omega[1:])
+    fall = symmetric.log_decay(*law, lam, omega[1:])
     with mp.workdps(60):
 
         def moment(s: object) -> object:

@@ -115,7 +115,7 @@ def test_nodes_and_their_fall(eps, atomic, lam, omega):
     base = range_moment(eps, atomic, mpf(lam))
     truth = range_moment(eps, atomic, mp.mpc(lam, omega)) / base
     assert abs(truth - mp.mpmathify(complex(value[0]))) <= mpf(float(error[0]))
-    bound = symmetric.log_fall(*columns(eps, atomic), lam, at)
+    bound = symmetric.log_decay(*columns(eps, atomic), lam, at)
     for more in (1, mpf("1.1"), 2, mpf("7.3")):
         later = abs(range_moment(eps, atomic, mp.mpc(lam, mpf(omega) * more)) / base)
         assert later <= mp.exp(mpf(float(bound[0])))

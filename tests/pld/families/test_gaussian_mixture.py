@@ -206,7 +206,7 @@ def test_nodes_and_their_fall(pair, lam, step):
     value, error = made.nodes(lam, step, count)
     assert np.all(np.abs(value - truth) <= error + 1e-16)
     edges = step * np.array([1.0, 5.0, 20.0, 60.0, 140.0])
-    bounds = made.fall(lam, edges)
+    bounds = made.log_decay(lam, edges)
     omega, size = step * np.arange(count), np.abs(truth).astype(float)
     for edge, bound in zip(edges, bounds, strict=True):
         assert size[omega >= edge].max() <= math.exp(bound) * (1 + 1e-12) + 1e-15

@@ -1,12 +1,13 @@
-"""The additive profile filter: probabilities of losses add up, size by size.
+"""The additive profile filter: it adds up the probabilities of losses of each size.
 
-A symmetric query takes its discretised profile (`discretise.py`), as the probabilities of a loss
-of each size or more, from budgets of which there is one a size, and one of `rounds`. With the
-largest totals of the natural filter as budgets it admits everything that the natural `(eps,
-delta)` filter admits, and its guarantee is the one computed for that (`guarantee.py`):
-the interaction is a post-processing of randomized responses, unless sizes are drawn too often.
-Probabilities are charged from above and budgets are upper bounds. What is kept is part of the
-configuration, `target_eps` at `target_delta`, so that a ledger says what was promised.
+The filter has a budget for each of several sizes, and a budget of `rounds`. A symmetric query costs
+one round and, for each size, the probability that its loss has that size or more (its discretised
+profile, `discretise.py`). The budgets are the largest totals that the natural filter allows, so
+this filter admits everything that the natural `(eps, delta)` filter admits, and it has the
+guarantee computed for that filter (`guarantee.py`): the interaction is a post-processing of
+randomized responses, unless sizes are drawn too often. Costs are rounded up, and budgets are upper
+bounds. The guarantee, `target_eps` at `target_delta`, is part of the configuration, so that a
+ledger says what was promised.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from residua.work_limit import remembered_property
 
 
 def _round_up(eps: float) -> float:
-    """At least `eps`, of six digits: last bits that differ between machines do not matter."""
+    """`eps` rounded up to six digits, without last bits that differ between machines."""
     if eps > LARGEST_EPS:
         return UNBOUNDED_EPS
     return float(Context(prec=6, rounding=ROUND_CEILING).create_decimal(repr(eps)))
@@ -44,7 +45,7 @@ def _round_up(eps: float) -> float:
 
 @dataclass(frozen=True)
 class ProfileBudget:
-    """Rounds, and the probability of losses of each size or more."""
+    """Rounds, and for each size the total probability of losses of that size or more."""
 
     rounds: int
     sizes: tuple[float, ...]
@@ -53,14 +54,14 @@ class ProfileBudget:
 
 @dataclass(frozen=True)
 class AdditiveProfileFilter(Additive):
-    """Admits all that the natural `(eps, delta)` filter does; `guarantee` is what it keeps."""
+    """Admits every query that the natural `(eps, delta)` filter admits; see `guarantee`."""
 
     eps: float
     delta: float
     rounds: int
     target_delta: float | None = None
     target_eps: float | None = None
-    """What is kept at `target_delta`: the least that is proven, rounded up, unless given."""
+    """The guaranteed `eps` at `target_delta`; by default the least that is proven, rounded up."""
 
     kind: ClassVar[str] = "additive_profile"
 
@@ -70,11 +71,12 @@ class AdditiveProfileFilter(Additive):
         )
         checks.set_fields(self, eps=eps, delta=delta, rounds=rounds, target_delta=target)
         least = best_plan(eps, delta, rounds, target)[1]
-        kept = _round_up(least) if self.target_eps is None else self.target_eps
-        kept = checks.real("target_eps", kept, "what is proven, or more")
+        target_eps = _round_up(least) if self.target_eps is None else self.target_eps
+        target_eps = checks.real("target_eps", target_eps, "what is proven, or more")
         expected = f"at least {_round_up(least):g}, which is what is proven"
-        checks.require(kept >= least or kept > LARGEST_EPS, "target_eps", expected, kept)
-        checks.set_fields(self, target_eps=min(kept, UNBOUNDED_EPS))
+        is_proven = target_eps >= least or target_eps > LARGEST_EPS
+        checks.require(is_proven, "target_eps", expected, target_eps)
+        checks.set_fields(self, target_eps=min(target_eps, UNBOUNDED_EPS))
         super().__post_init__()
 
     @property
@@ -84,7 +86,7 @@ class AdditiveProfileFilter(Additive):
 
     @remembered_property
     def plan(self) -> Plan:
-        """Where losses are cut, and how often each size may be drawn."""
+        """The sizes at which losses are cut, and how often each may be drawn."""
         return best_plan(self.eps, self.delta, self.rounds, self._target)[0]
 
     @remembered_property

@@ -66,8 +66,8 @@ from residua.pld.pld import Pld
 _CLOSED = "closed"
 
 
-class RuleUnion(Rule):
-    """Base of the rules that admit whatever any of several rules admits."""
+class AnyOf(Rule):
+    """Base of rules that admit a query if any of several rules admits it."""
 
     rules: Sequence[Rule]
 
@@ -76,21 +76,21 @@ class RuleUnion(Rule):
         return tuple(rule.start for rule in self.rules)
 
     @abstractmethod
-    def _refused(self, state: Hashable) -> Hashable:
+    def _state_after_refusal(self, state: Hashable) -> Hashable:
         """The next state of a rule that does not admit a query."""
 
     def _allowed(self, state: tuple[Hashable, ...]) -> Iterable[tuple[Pld, Hashable]]:
         found: dict[Pld, list[Hashable]] = {}
         for i, (rule, own) in enumerate(zip(self.rules, state, strict=True)):
             for loss, after in rule.moves(own)[1:] if own != _CLOSED else ():
-                found.setdefault(loss, [self._refused(one) for one in state])[i] = after
+                found.setdefault(loss, [self._state_after_refusal(one) for one in state])[i] = after
         for loss, afters in found.items():
             yield loss, tuple(afters)
 
 
 @dataclass(frozen=True)
-class SeveralBudgets(RuleUnion):
-    """Admits what any of the rules admits; a rule that would have refused is closed."""
+class SeveralBudgets(AnyOf):
+    """Admits what any of the rules admits; a rule that does not admit a query is closed."""
 
     rules: Sequence[Rule]
 
@@ -101,12 +101,12 @@ class SeveralBudgets(RuleUnion):
         for i, rule in enumerate(self.rules):
             checks.instance(f"rules[{i}]", rule, Rule, "a Rule")
 
-    def _refused(self, _state: Hashable) -> Hashable:
+    def _state_after_refusal(self, _state: Hashable) -> Hashable:
         return _CLOSED
 
 
 @dataclass(frozen=True, eq=False)
-class RevivedUnion(RuleUnion):
+class RevivedUnion(AnyOf):
     """Admits what any component admits; those that do not keep their state and stay live."""
 
     union: UnionFilter
@@ -120,12 +120,12 @@ class RevivedUnion(RuleUnion):
         """The components by themselves."""
         return tuple(as_rule(each, self.catalogue) for each in self.union.filters)
 
-    def _refused(self, state: Hashable) -> Hashable:
+    def _state_after_refusal(self, state: Hashable) -> Hashable:
         return state
 
     @property
     def promise(self) -> Pld:
-        """What the union keeps, and this rule does not."""
+        """The guarantee of the union, which this rule does not keep."""
         return self.union.guarantee
 
 
@@ -139,21 +139,21 @@ class SharedDelta(FilterRule):
 
     @property
     def promise(self) -> Pld:
-        """What the rule claims, and does not keep."""
+        """The guarantee that the rule claims and does not keep."""
         assert isinstance(self.filter, UnionFilter) and self.filter.eps is not None
         return approximate_dp(self.filter.eps, max(self.filter.deltas))
 
 
 Event = tuple[int, bool]
-"""Which query, and whether it has run."""
+"""The number of a reserved query, and whether it has run."""
 
 
 _ENDED = "ended"
 
 
 @dataclass(frozen=True, eq=False)
-class ReplayRule(CatalogueRule):
-    """Reserve, run and cancel over a filter; states are the events as the ledger has them."""
+class CancelByReplay(CatalogueRule):
+    """Reserves, runs and cancels queries; a state is the list of events that are not cancelled."""
 
     filter: Filter
     catalogue: Sequence[Query]
@@ -210,8 +210,8 @@ SMALL, LARGE = approximate_dp(0.84, 0.028), approximate_dp(0.33, 0.155)
 
 
 @dataclass(frozen=True)
-class Unsound:
-    """A rule that does not keep what it promises."""
+class UnsoundRule:
+    """A case of the suite: how to make a rule and its promise, and how many rounds break it."""
 
     name: str
     make: Callable[[], tuple[Rule, Pld]]
@@ -219,34 +219,34 @@ class Unsound:
     accuracy: float = ACCURACY
 
     def attack(self) -> Attack:
-        """Attack it."""
+        """Find the worst case of the rule against its promise."""
         rule, promise = self.make()
         return attack(rule, promise, self.rounds, accuracy=self.accuracy)
 
 
-def _approximate_budget() -> tuple[Rule, Pld]:
+def _approximate_budget_case() -> tuple[Rule, Pld]:
     return NaturalRule((GAMBLE, STEADY), APPROXIMATE_BUDGET), APPROXIMATE_BUDGET
 
 
-def _pure_queries() -> tuple[Rule, Pld]:
+def _pure_queries_case() -> tuple[Rule, Pld]:
     one, more = pure_dp(1.0), pure_dp(1.2)
     promise = triple_budget((one, more, 2 * one))
     return NaturalRule((one, more), promise), promise
 
 
-def _degenerate_queries() -> tuple[Rule, Pld]:
+def _degenerate_queries_case() -> tuple[Rule, Pld]:
     one, missing = pure_dp(1.0), approximate_dp(0.0, 0.2)
     promise = triple_budget((one, one, missing))
     return NaturalRule((one, missing), promise), promise
 
 
-def _gaussian_budget() -> tuple[Rule, Pld]:
+def _gaussian_budget_case() -> tuple[Rule, Pld]:
     """A query first, then one of two that fit what is left of the Gaussian on either side."""
     promise = gaussian(mu=1.0)
     return NaturalRule(GAUSSIAN_QUERIES, promise), promise
 
 
-def _approximate_gaussian_budget() -> tuple[Rule, Pld]:
+def _approximate_gaussian_budget_case() -> tuple[Rule, Pld]:
     promise = gaussian(mu=1.0) + approximate_dp(0.0, 0.2)
     return NaturalRule((SMALL, LARGE), promise), promise
 
@@ -278,26 +278,26 @@ def any_order_attack(
     return AnyOrderRenyi(eps, delta, orders, (first, *fitted), conversion)
 
 
-def _any_order() -> tuple[Rule, Pld]:
+def _any_order_case() -> tuple[Rule, Pld]:
     eps, delta = 1.0, 1e-3
     rule = any_order_attack(eps, delta, (9.0, 40.0), pure_dp(0.04), 0.04)
     return rule, approximate_dp(eps, delta)
 
 
-def _any_order_optimal() -> tuple[Rule, Pld]:
+def _any_order_optimal_case() -> tuple[Rule, Pld]:
     eps, delta = 1.0, 1e-3
     rule = any_order_attack(eps, delta, (3.0, 20.0), pure_dp(0.05), 0.05, "optimal")
     return rule, approximate_dp(eps, delta)
 
 
-def _several_budgets() -> tuple[Rule, Pld]:
+def _several_budgets_case() -> tuple[Rule, Pld]:
     """Two plans that start alike, each within the budget by itself."""
     start = 12 * pure_dp(0.05)
     plans = (PlanRule((start, gaussian(mu=0.1714))), PlanRule((start, pure_dp(0.405))))
     return SeveralBudgets(plans), approximate_dp(1.0, 1e-6)
 
 
-def _shared_delta() -> tuple[Rule, Pld]:
+def _shared_delta_case() -> tuple[Rule, Pld]:
     """The same two plans as a union, whose deltas are not added up."""
     start, ends = 12 * pure_dp(0.05), (gaussian(mu=0.1714), pure_dp(0.405))
     plans = tuple(PlanFilter(1.0, 1e-6, (start, end)) for end in ends)
@@ -305,29 +305,29 @@ def _shared_delta() -> tuple[Rule, Pld]:
     return rule, rule.promise
 
 
-def _revived_union() -> tuple[Rule, Pld]:
+def _revived_union_case() -> tuple[Rule, Pld]:
     """Each component is used up by a query that the other does not admit."""
     union = UnionFilter((PureFilter(1.0), GdpFilter(0.5)))
     rule = RevivedUnion(union, (pure_dp(1.0), gaussian(mu=0.5)))
     return rule, rule.promise
 
 
-def _replay() -> tuple[Rule, Pld]:
+def _replay_case() -> tuple[Rule, Pld]:
     ledger = GdpResidueFilter(mu=1.0)
-    return ReplayRule(ledger, (pure_dp(0.7), pure_dp(0.5))), ledger.guarantee
+    return CancelByReplay(ledger, (pure_dp(0.7), pure_dp(0.5))), ledger.guarantee
 
 
 UNSOUND = (
-    Unsound("natural, approximate queries and budget", _approximate_budget, 2),
-    Unsound("natural, pure queries in 3 rounds", _pure_queries, 3),
-    Unsound("natural, a degenerate query", _degenerate_queries, 2),
-    Unsound("natural, Gaussian budget", _gaussian_budget, 2),
-    Unsound("natural, approximate Gaussian budget", _approximate_gaussian_budget, 2),
-    Unsound("Rényi at whichever order is best", _any_order, 2),
-    Unsound("Rényi at whichever order is best, optimal conversion", _any_order_optimal, 2),
-    Unsound("several budgets at once", _several_budgets, 2),
-    Unsound("a union with one shared delta", _shared_delta, 2),
-    Unsound("a union whose components come back", _revived_union, 2),
-    Unsound("a ledger that cancels by replay", _replay, 4, 1e-2),
+    UnsoundRule("natural, approximate queries and budget", _approximate_budget_case, 2),
+    UnsoundRule("natural, pure queries in 3 rounds", _pure_queries_case, 3),
+    UnsoundRule("natural, a degenerate query", _degenerate_queries_case, 2),
+    UnsoundRule("natural, Gaussian budget", _gaussian_budget_case, 2),
+    UnsoundRule("natural, approximate Gaussian budget", _approximate_gaussian_budget_case, 2),
+    UnsoundRule("Rényi at whichever order is best", _any_order_case, 2),
+    UnsoundRule("Rényi at whichever order is best, optimal conversion", _any_order_optimal_case, 2),
+    UnsoundRule("several budgets at once", _several_budgets_case, 2),
+    UnsoundRule("a union with one shared delta", _shared_delta_case, 2),
+    UnsoundRule("a union whose components come back", _revived_union_case, 2),
+    UnsoundRule("a ledger that cancels by replay", _replay_case, 4, 1e-2),
 )
-"""Rules that the suite must catch."""
+"""The unsound rules that `residua attack` must catch."""

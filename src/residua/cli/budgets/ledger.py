@@ -42,14 +42,14 @@ def init(
     """
     try:
         with stores.ledger_at(store, create=False) as ledger:
-            return _opened(ledger, False)
+            return _init_result(ledger, False)
     except NotALedger:
         # A file that is something else is an error here too.
         with stores.ledger_at(store, create=True) as ledger:
-            return _opened(ledger, True)
+            return _init_result(ledger, True)
 
 
-def _opened(ledger: "Ledger", created: bool) -> Result:
+def _init_result(ledger: "Ledger", created: bool) -> Result:
     shown = {"store": str(ledger.store.place), "ledger": ledger.id}
     budgets, read_only = ledger.budgets(), ledger.read_only
     lost = read_only is not None and created
@@ -92,21 +92,21 @@ def status(ledger: Any) -> Result:
     rows.append(("anchor", found["anchor"]))
     if found["read_only"]:
         rows.append(("read-only", found["read_only"]))
-    rows += [(f"budget {one['name']}", _budget(one)) for one in found["budgets"]]
-    rows += [(f"hold {one['id']}", _hold(one)) for one in found["holds"]]
+    rows += [(f"budget {one['name']}", _budget_words(one)) for one in found["budgets"]]
+    rows += [(f"hold {one['id']}", _hold_words(one)) for one in found["holds"]]
     rows += [(f"data {name}", one) for name, each in found["data"].items() for one in each]
     rows += [("promised", one) for one in found["promises"]]
     return Result(found, rows)
 
 
-def _budget(one: dict[str, Any]) -> str:
+def _budget_words(one: dict[str, Any]) -> str:
     head = f"head {one['seq']}:{one['head'][:12]}..."
     if one["balance"] is None:
         return f"retired; {head}"
     return f"{one['balance']['text']}; {head}"
 
 
-def _hold(one: dict[str, Any]) -> str:
+def _hold_words(one: dict[str, Any]) -> str:
     late = ", overdue" if one["overdue"] else ""
     return f"{', '.join(one['budgets'])}: {one['mechanism']}, {one['age']:.0f} s old{late}"
 
@@ -134,11 +134,11 @@ def history(
     every = ledger.history(budget, after=after)
     wanted = (one for one in every if not refused or one.admitted is False)
     items = [record_to_dict(one) for one in itertools.islice(wanted, limit)]
-    lines = [f"{one['seq']:>6}  {one['time']}  {one['by']}  {_in_words(one)}" for one in items]
+    lines = [f"{one['seq']:>6}  {one['time']}  {one['by']}  {_record_words(one)}" for one in items]
     return Result({"budget": budget, "items": items}, lambda: print("\n".join(lines) or "nothing"))
 
 
-def _in_words(one: dict[str, Any]) -> str:
+def _record_words(one: dict[str, Any]) -> str:
     key = f" [{one['key']}]" if one["key"] else ""
     return f"{one['type']}{key}" + (f"  {one['reason']}" if one["reason"] else "")
 

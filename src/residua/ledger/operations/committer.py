@@ -144,7 +144,7 @@ class Committer:
         `partitions`, those of these budgets are included.
         """
         with self.store.reading() as connection:
-            work = self._page(connection)
+            work = self._new_work(connection)
             work.open(names)
             loaded: set[str] = set()
             while loaded != set(work.entries):
@@ -254,7 +254,7 @@ class Committer:
         charged = frozenset(entry.name for line in lines for entry in line)
         return frozenset() if self._claims.until(request, charged) is None else charged
 
-    def _page(self, connection: Connection) -> UnitOfWork:
+    def _new_work(self, connection: Connection) -> UnitOfWork:
         return UnitOfWork(
             connection, self.store, self.ledger, self.incarnation, self._held, self._early
         )
@@ -263,7 +263,7 @@ class Committer:
         self, connection: Connection, requests: Sequence[Request], extra: set[str]
     ) -> UnitOfWork:
         """Lock and read everything that the requests need, and what is overdue there."""
-        work = self._page(connection)
+        work = self._new_work(connection)
         if any(request.creates for request in requests):
             self.store.lock_schema(connection)
         held = [request.hold for request in requests if request.hold is not None]

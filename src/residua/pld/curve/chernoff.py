@@ -29,7 +29,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SQRT_TWO_PI, TINY, U, mills_ratio
-from residua.pld.curve.contour.moments import log_peak
+from residua.pld.curve.contour.moments import log_kernel_peak
 from residua.pld.families.normal_mixture import LATTICE
 from residua.work_limit import work
 
@@ -66,7 +66,7 @@ def start(evaluator: Evaluator, level: float) -> tuple[float, float]:
 def heights(t: Floats, orders: Floats, above: Floats) -> Floats:
     """`D(t) <= A(r) M(r) e^{-rt}` (`transform.py`), from upper bounds of `ln M` at some `r`."""
     work(6.0 * t.size * orders.size, 40.0 * t.size * orders.size)
-    logs = above + log_peak(orders) + 1e-12
+    logs = above + log_kernel_peak(orders) + 1e-12
     fall = np.multiply.outer(t, orders)
     least = np.min(logs - fall + 8.0 * U * (np.abs(logs) + np.abs(fall)), axis=1)
     return np.asarray(np.exp(np.minimum(least, 0.0)) * (1.0 + 4.0 * EXP_ULPS * U))

@@ -133,9 +133,9 @@ class GaussianMixture:
         fixed = 2.0 * float(rule.weight_error[0] + rule.tails[0]) + 1e-17 + 2.0 * dropped
         return total, 1.01 * (fixed + 1.5 * sums + omega * drift)
 
-    def fall(self, lam: float, edges: Floats) -> Floats:
+    def log_decay(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge."""
-        return self.pair.fall(lam, edges)
+        return self.pair.log_decay(lam, edges)
 
     def slope_bound(self, s: float) -> float:
         """A bound on `|K'|` between `-1 - |s|` and `|s|`: convexity and the Gaussian's `K`."""

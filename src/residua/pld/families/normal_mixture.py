@@ -316,7 +316,7 @@ class Pair:
             value[near] = self.log_moment(s[near])[0]
         return value
 
-    def fall(self, lam: float, edges: Floats) -> Floats:
+    def log_decay(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, for each edge, `λ > 0`.
 
         The line of integration is moved to `Im x = y`: `|f|` is multiplied by `e^{-ω arg A/B}`

@@ -1,4 +1,4 @@
-"""What randomized response, Laplace noise and bounded ranges share: one symmetric family.
+"""The symmetric family of randomized response, Laplace noise and bounded ranges.
 
 The finite losses have mass `a` at `e`, mass `a e^-e` at `-e`, and the density `b e^{(z-e)/2} / 2`
 between. With `g = 1 - e^{(t-e)/2}` and `r = e^{-(2s+1)e}`,
@@ -40,11 +40,11 @@ Columns = tuple[Floats, Floats, Floats]
 """`e`, `a` and `b` of several losses, to broadcast against arguments."""
 
 _SERIES_BELOW = 0.1
-"""Ranges below this have their mean by its series: `e coth(e/2)` cancels against 2."""
+"""Below this `e` a series gives the mean: in closed form `e coth(e/2)` cancels against 2."""
 
 
 class SymmetricLoss:
-    """A member of the family; without masses at infinity unless it says so."""
+    """Base of the losses of this family; by default without mass at infinity."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class SymmetricLoss:
 
     @property
     def atomic_share(self) -> float:
-        """The weight `a (1 + e^-e)` of the atoms, relative to that of a response of this kind."""
+        """The weight `a (1 + e^-e)` of the atoms, relative to a randomized response."""
         return 1.0
 
     @property
@@ -93,19 +93,19 @@ class SymmetricLoss:
         slack = 1.01 * (dt + (np.abs(gap) + self._eps_error) * U)
         g = -np.expm1(0.5 * gap)
         g_error = g * ((EXPM1_ULPS + 2.0) * U) + 0.5 * slack
-        least, most = np.maximum(g - g_error, 0.0), g + g_error
+        g_low, g_high = np.maximum(g - g_error, 0.0), g + g_error
         # Both parts increase in g on [0, 1].
-        low = a * least * (2.0 - least) + b * least * least
-        high = a * most * (2.0 - np.minimum(most, 1.0)) + b * most * most
+        low = a * g_low * (2.0 - g_low) + b * g_low * g_low
+        high = a * g_high * (2.0 - np.minimum(g_high, 1.0)) + b * g_high * g_high
         # The curve falls by at most dt over dt, which is the better bound for tiny ranges.
         value = a * g * (2.0 - g) + b * g * g
         slack = slack + value * (3.0 * EXPM1_ULPS * U)
         low, high = np.maximum(low, value - slack), np.minimum(high, value + slack)
-        wrong = (EXP_ULPS + EXPM1_ULPS + 12.0) * U
+        relative_error = (EXP_ULPS + EXPM1_ULPS + 12.0) * U
         inside = t - self.eps < dt + self._eps_error * U
         return (
-            np.where(inside, low * (1.0 - wrong), 0.0),
-            np.where(inside, high * (1.0 + wrong) + TINY, 0.0),
+            np.where(inside, low * (1.0 - relative_error), 0.0),
+            np.where(inside, high * (1.0 + relative_error) + TINY, 0.0),
         )
 
     @property
@@ -120,11 +120,12 @@ class SymmetricLoss:
         e, fall = self.eps, -float(np.expm1(-self.eps))
         square = e * e
         series = 1.0 - square / 60.0 * (1.0 - square / 42.0 * (1.0 - square / 40.0))
-        rest, wrong = square / 6.0 * series, e**10 / 2e7
+        rest, rest_error = square / 6.0 * series, e**10 / 2e7
         if e >= _SERIES_BELOW:
-            rest, wrong = e * (2.0 - fall) / fall - 2.0, (2.0 * EXPM1_ULPS + 12.0) * U * (e + 4.0)
+            rest = e * (2.0 - fall) / fall - 2.0
+            rest_error = (2.0 * EXPM1_ULPS + 12.0) * U * (e + 4.0)
         value = fall * (a * e + b * rest)
-        return value, fall * b * wrong + value * (EXP_ULPS + 2.0 * EXPM1_ULPS + 24.0) * U
+        return value, fall * b * rest_error + value * (EXP_ULPS + 2.0 * EXPM1_ULPS + 24.0) * U
 
     def __repr__(self) -> str:
         raise NotImplementedError
@@ -164,7 +165,7 @@ def nodes(
     return value, error * (1.01 * U / base) + np.abs(value) * ((EXP_ULPS + EXPM1_ULPS + 16.0) * U)
 
 
-def log_fall(eps: Floats, a: Floats, b: Floats, lam: float, edges: Floats) -> Floats:
+def log_decay(eps: Floats, a: Floats, b: Floats, lam: float, edges: Floats) -> Floats:
     """An upper bound of `ln |M(λ+iω)/M(λ)|` for all `ω >= edge`, `λ >= -0.45`; broadcasts.
 
     It is `|a + b/(2s+1)| + r |a - b/(2s+1)|` over the same at `λ`. As `ω` grows the first modulus

@@ -37,11 +37,11 @@ from residua.service.pages.html import (
     PageRoute,
     accept_form,
     page,
-    to,
+    redirect,
     visible,
     wants_part,
 )
-from residua.service.pages.session import Visitor, visitor
+from residua.service.pages.session import Visitor, require_visitor
 from residua.service.problems import Problem
 
 router = APIRouter(route_class=PageRoute)
@@ -50,48 +50,48 @@ router = APIRouter(route_class=PageRoute)
 @router.get("/budgets/{name}")
 async def show(request: Request, name: str) -> Response:
     """A budget."""
-    return await _shown(request, await visitor(request), name, {}, None)
+    return await _shown(request, await require_visitor(request), name, {}, None)
 
 
 @router.get("/budgets/{name}/left")
 async def snapshot(request: Request, name: str) -> Response:
     """What is left, as a part of a page: for filters that take a while to say."""
-    context, seen = context_of(request), await visitor(request)
-    seen.caller.require("read", name)
+    context, visitor = context_of(request), await require_visitor(request)
+    visitor.caller.require("read", name)
 
     def work(compute: Compute) -> dict[str, Any]:
         budget = context.ledger.budget(name)
         quick = is_quick(budget)
         return left(budget, budget.balance if quick else compute(balance_of, budget.detached()))
 
-    found = await context.compute(request, seen.caller, work)
-    return page("part_left.html", seen, left=found)
+    found = await context.compute(request, visitor.caller, work)
+    return page("part_left.html", visitor, left=found)
 
 
 @router.get("/budgets/{name}/curves.json")
 async def curves(request: Request, name: str) -> Response:
     """The curves, for the script that draws them."""
-    context, seen = context_of(request), await visitor(request)
-    seen.caller.require("read", name)
+    context, visitor = context_of(request), await require_visitor(request)
+    visitor.caller.require("read", name)
 
     def work(compute: Compute) -> bytes:
         budget = context.ledger.budget(name).detached()
         return encode_as(models.Curves, compute(curves_of, budget, 161))
 
-    return Json(await context.compute(request, seen.caller, work))
+    return Json(await context.compute(request, visitor.caller, work))
 
 
 @router.post("/budgets/{name}/what-if")
 async def what_if(request: Request, name: str) -> Response:
     """The answer that a query would get, how many more fit, and with how little noise."""
     context = context_of(request)
-    seen, given = await accept_form(request, "plan", name)
+    visitor, given = await accept_form(request, "plan", name)
     status, result = 200, {}
     try:
         result = await context.compute(
             request,
-            seen.caller,
-            lambda compute: answer_what_if(context, seen.caller, name, given, compute),
+            visitor.caller,
+            lambda compute: answer_what_if(context, visitor.caller, name, given, compute),
         )
         if result["decided"] is not None:
             context.metrics.count_decision("check", result["decided"]["admitted"])
@@ -99,27 +99,27 @@ async def what_if(request: Request, name: str) -> Response:
         problem = visible(error)
         status, result = problem.status, {"problem": problem}
     if wants_part(request):
-        return page("part_what_if.html", seen, status, result=result)
-    return await _shown(request, seen, name, given, result, status)
+        return page("part_what_if.html", visitor, status, result=result)
+    return await _shown(request, visitor, name, given, result, status)
 
 
 @router.post("/budgets/{name}/spend")
 async def spend(request: Request, name: str) -> Response:
     """Spend, as an engine or an admin may; the answer is the record that it left."""
     context = context_of(request)
-    seen, given = await accept_form(request, "spend", name)
+    visitor, given = await accept_form(request, "spend", name)
     try:
         body = validate(models.Ask, {**_query_body(given), "key": given.get("key") or None})
         receipt = await ask_ledger(
-            request, context, seen.caller, request_of("spend", name, body, body.key)
+            request, context, visitor.caller, request_of("spend", name, body, body.key)
         )
     except (ResiduaError, Problem) as error:
         problem = visible(error)
-        return await _shown(request, seen, name, given, {"problem": problem}, problem.status)
+        return await _shown(request, visitor, name, given, {"problem": problem}, problem.status)
     context.metrics.count_decision("spend", receipt.admitted, receipt.replayed)
     seq = receipt.budgets[name][0]
     again = "&again=1" if receipt.replayed else ""
-    return to(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
+    return redirect(f"/budgets/{quote(name, safe='')}?record={seq}{again}")
 
 
 def answer_what_if(
@@ -170,13 +170,13 @@ def _count(text: str) -> int:
 
 async def _shown(
     request: Request,
-    seen: Visitor,
+    visitor: Visitor,
     name: str,
     given: Mapping[str, str],
     result: Mapping[str, Any] | None,
     status: int = 200,
 ) -> Response:
-    context, caller = context_of(request), seen.caller
+    context, caller = context_of(request), visitor.caller
     caller.require("read", name)
     query = request.query_params
     back, before = _whole(query.get("page")), _whole(query.get("before"))
@@ -206,7 +206,7 @@ async def _shown(
     answer = values["answer"]
     return page(
         "budget.html",
-        seen,
+        visitor,
         status,
         **values,
         again="again" in query,
@@ -215,7 +215,7 @@ async def _shown(
         given=given or fields_of(answer and answer["mechanism"]),
         result=result,
         key=uuid.uuid4().hex,
-        verified=context.verifier.said(),
+        verified=context.verifier.last_result(),
         read_only=problems.without_addresses(context.ledger.read_only or "") or None,
     )
 

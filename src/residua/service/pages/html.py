@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from residua.service import problems
-from residua.service.pages.session import CODE, Visitor, check_form, known, visitor
+from residua.service.pages.session import CODE, Visitor, check_form, known_visitor, require_visitor
 from residua.service.problems import Problem
 
 HEADERS = {
@@ -45,33 +45,33 @@ _templates.filters["segment"] = lambda text: quote(text, safe="")
 
 def page(
     template: str,
-    seen: Visitor | None,
+    visitor: Visitor | None,
     status: int = 200,
     *,
     problem: Problem | None = None,
     **values: Any,
 ) -> Response:
-    """A template with its values, for a visitor; with the status of a problem, if there is one."""
-    caller = None if seen is None else seen.caller
+    """Render a template for a visitor; the status is that of the problem, if there is one."""
+    caller = None if visitor is None else visitor.caller
     text = _templates.get_template(template).render(
-        visitor=seen, caller=caller, problem=problem, **values
+        visitor=visitor, caller=caller, problem=problem, **values
     )
     status = status if problem is None else problem.status
     return Response(text, status, HEADERS, "text/html; charset=utf-8")
 
 
 def wants_part(request: Request) -> bool:
-    """Whether a script of ours asks."""
+    """Whether one of our scripts sent the request, and wants a part of a page."""
     return PART in request.headers
 
 
-def to(address: str) -> Response:
-    """Look there instead, whatever was sent here."""
+def redirect(address: str) -> Response:
+    """Redirect the browser to an address, which it then opens by GET."""
     return RedirectResponse(address, 303, HEADERS)
 
 
-async def form(request: Request) -> dict[str, str]:
-    """The fields of a form; of several with one name, the last."""
+async def read_form(request: Request) -> dict[str, str]:
+    """Read the fields of a form; of several fields with one name, the last counts."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Problem(
@@ -91,11 +91,11 @@ async def accept_form(
     request: Request, permission: str, *budgets: str
 ) -> tuple[Visitor, dict[str, str]]:
     """The visitor who sends a form, and its fields; raises on foreign and forbidden forms."""
-    seen = await visitor(request)
-    fields = await form(request)
-    check_form(request, seen, fields.get(CODE))
-    seen.caller.require(permission, *budgets)
-    return seen, fields
+    visitor = await require_visitor(request)
+    fields = await read_form(request)
+    check_form(request, visitor, fields.get(CODE))
+    visitor.caller.require(permission, *budgets)
+    return visitor, fields
 
 
 def visible(error: Exception) -> Problem:
@@ -129,9 +129,9 @@ def trouble(request: Request, problem: Problem) -> Response:
         response = page("part_problem.html", None, problem=problem)
     elif problem.status == 401 and request.url.path != "/login":
         back = request.url.path if request.method == "GET" else "/"
-        return to(f"/login?next={quote(back, safe='')}")
+        return redirect(f"/login?next={quote(back, safe='')}")
     else:
-        response = page("problem.html", known(request), problem=problem)
+        response = page("problem.html", known_visitor(request), problem=problem)
     response.headers.update(problem.headers)
     return response
 

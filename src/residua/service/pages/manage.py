@@ -24,8 +24,8 @@ from residua.service.auth import Caller
 from residua.service.context import context_of
 from residua.service.pages.choices import FILTERS, description_of
 from residua.service.pages.content import query_words
-from residua.service.pages.html import PageRoute, accept_form, page, to, visible
-from residua.service.pages.session import Visitor, visitor
+from residua.service.pages.html import PageRoute, accept_form, page, redirect, visible
+from residua.service.pages.session import Visitor, require_visitor
 from residua.service.problems import Problem
 
 router = APIRouter(route_class=PageRoute)
@@ -34,54 +34,54 @@ router = APIRouter(route_class=PageRoute)
 @router.get("/budgets/{name}/retire")
 async def ask_to_retire(request: Request, name: str) -> Response:
     """Show what retiring a budget means, and ask for a reason."""
-    seen = await visitor(request)
-    seen.caller.require("manage", name)
-    return await _retirement(request, seen, name, None)
+    visitor = await require_visitor(request)
+    visitor.caller.require("manage", name)
+    return await _retirement(request, visitor, name, None)
 
 
 @router.post("/budgets/{name}/retire")
 async def retire(request: Request, name: str) -> Response:
     """Retire it; the answer is the record that this left."""
     context = context_of(request)
-    seen, given = await accept_form(request, "manage", name)
+    visitor, given = await accept_form(request, "manage", name)
 
     def work(reason: str) -> int:
-        context.ledger.as_principal(seen.caller.principal).retire(name, reason)
+        context.ledger.as_principal(visitor.caller.principal).retire(name, reason)
         return context.ledger.budget(name).seq
 
     try:
         body = validate(models.Retirement, {"reason": given.get("reason", "").strip()})
         seq = await context.run(work, body.reason)
     except (ResiduaError, Problem) as error:
-        return await _retirement(request, seen, name, visible(error))
-    return to(f"/budgets/{quote(name, safe='')}?record={seq}")
+        return await _retirement(request, visitor, name, visible(error))
+    return redirect(f"/budgets/{quote(name, safe='')}?record={seq}")
 
 
 @router.get("/holds/{id}/cancel")
 async def ask_to_cancel(request: Request, id: str) -> Response:
     """Show what cancelling a reservation means, and ask for a reason."""
-    seen = await visitor(request)
-    seen.caller.require("spend")
-    return await _cancellation(request, seen, id, None)
+    visitor = await require_visitor(request)
+    visitor.caller.require("spend")
+    return await _cancellation(request, visitor, id, None)
 
 
 @router.post("/holds/{id}/cancel")
 async def cancel(request: Request, id: str) -> Response:
     """Let it go; the answer is the record that this left."""
     context = context_of(request)
-    seen, given = await accept_form(request, "spend")
-    found = await context.run(waiting, context.ledger, seen.caller, id)
+    visitor, given = await accept_form(request, "spend")
+    found = await context.run(waiting, context.ledger, visitor.caller, id)
     try:
-        await context.run(in_scope, context, seen.caller, id)
+        await context.run(in_scope, context, visitor.caller, id)
         body = validate(models.Cancel, {"reason": given.get("reason", "").strip() or "cancelled"})
         await ask_ledger(
-            request, context, seen.caller, lambda ledger: ledger.cancel(id, body.reason)
+            request, context, visitor.caller, lambda ledger: ledger.cancel(id, body.reason)
         )
     except (ResiduaError, Problem) as error:
-        return await _cancellation(request, seen, id, visible(error))
+        return await _cancellation(request, visitor, id, visible(error))
     name = found.budgets[0]
     seq = await context.run(_left, context.ledger, name, id)
-    return to(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
+    return redirect(f"/budgets/{quote(name, safe='')}" + ("" if seq is None else f"?record={seq}"))
 
 
 def waiting(ledger: Ledger, caller: Caller, id: str) -> Hold:
@@ -102,13 +102,13 @@ def _left(ledger: Ledger, name: str, id: str) -> int | None:
 
 
 async def _retirement(
-    request: Request, seen: Visitor, name: str, problem: Problem | None
+    request: Request, visitor: Visitor, name: str, problem: Problem | None
 ) -> Response:
     context = context_of(request)
     budget = await context.run(context.ledger.budget, name)
     return page(
         "confirm.html",
-        seen,
+        visitor,
         problem=problem,
         title=f"Retire {budget.name}?",
         says="The budget is closed for good: what is left of it can no longer be spent, and open"
@@ -126,13 +126,13 @@ async def _retirement(
 
 
 async def _cancellation(
-    request: Request, seen: Visitor, id: str, problem: Problem | None
+    request: Request, visitor: Visitor, id: str, problem: Problem | None
 ) -> Response:
     context = context_of(request)
-    hold = await context.run(waiting, context.ledger, seen.caller, id)
+    hold = await context.run(waiting, context.ledger, visitor.caller, id)
     return page(
         "confirm.html",
-        seen,
+        visitor,
         problem=problem,
         title="Cancel this reservation?",
         says="Cancel only if its query has not started and never will: what is held goes back to"
@@ -153,29 +153,29 @@ RELATIONS = ("add-remove", "replace-one", "zero-out")
 
 
 @router.get("/new-budget")
-async def ask(request: Request) -> Response:
-    """Ask what the budget is to be."""
-    seen = await visitor(request)
-    seen.caller.require("manage")
-    return await _form(request, seen, {}, None)
+async def new_budget_form(request: Request) -> Response:
+    """Show the form for a new budget."""
+    visitor = await require_visitor(request)
+    visitor.caller.require("manage")
+    return await _form(request, visitor, {}, None)
 
 
 @router.post("/new-budget")
 async def create(request: Request) -> Response:
-    """Create it, or say what is wrong."""
+    """Create the budget, or show the form again with the problem."""
     context = context_of(request)
-    seen, given = await accept_form(request, "manage")
+    visitor, given = await accept_form(request, "manage")
     try:
         body = validate(models.NewBudget, budget_fields(given))
-        ledger = context.ledger.as_principal(seen.caller.principal)
+        ledger = context.ledger.as_principal(visitor.caller.principal)
         await context.compute(
             request,
-            seen.caller,
+            visitor.caller,
             lambda compute: ledger.with_compute(compute).create_budget(**body.model_dump()),
         )
     except (ResiduaError, Problem) as error:
-        return await _form(request, seen, given, visible(error))
-    return to(f"/budgets/{quote(body.name, safe='')}")
+        return await _form(request, visitor, given, visible(error))
+    return redirect(f"/budgets/{quote(body.name, safe='')}")
 
 
 def budget_fields(given: Mapping[str, str]) -> dict[str, Any]:
@@ -194,13 +194,13 @@ def budget_fields(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def _form(
-    request: Request, seen: Visitor, given: Mapping[str, str], problem: Problem | None
+    request: Request, visitor: Visitor, given: Mapping[str, str], problem: Problem | None
 ) -> Response:
     context = context_of(request)
     names = await context.run(lambda: sorted(one.name for one in context.ledger.budgets()))
     return page(
         "create.html",
-        seen,
+        visitor,
         problem=problem,
         given=given,
         choices=FILTERS,

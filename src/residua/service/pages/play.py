@@ -13,7 +13,7 @@ from residua.ledger.operations.early_decisions import Compute
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, context_of
 from residua.service.pages.html import PageRoute, page, wants_part
-from residua.service.pages.session import perhaps
+from residua.service.pages.session import visitor_or_none
 
 router = APIRouter(route_class=PageRoute)
 
@@ -36,7 +36,7 @@ async def play(request: Request) -> Response:
     values = await values_of(context_of(request), request)
     if wants_part(request):
         return page("part_play.html", None, **values)
-    return page("play.html", await perhaps(request), **values)
+    return page("play.html", await visitor_or_none(request), **values)
 
 
 async def values_of(context: ServiceContext, request: Request) -> dict[str, Any]:

@@ -40,29 +40,29 @@ class Visitor:
     code: str
 
 
-async def visitor(request: Request) -> Visitor:
+async def require_visitor(request: Request) -> Visitor:
     """The visitor; raises 401 if there is no valid session."""
     token = request.cookies.get(COOKIE)
     if token is not None and len(token) > 200:
         token = ""
     header = None if token is None else f"Bearer {token}"
     caller = await context_of(request).bearer(request, header)
-    seen = Visitor(caller, code_for(token))
-    request.scope["state"]["visitor"] = seen
-    return seen
+    visitor = Visitor(caller, code_for(token))
+    request.scope["state"]["visitor"] = visitor
+    return visitor
 
 
-async def perhaps(request: Request) -> Visitor | None:
+async def visitor_or_none(request: Request) -> Visitor | None:
     """The visitor, or None without a valid session."""
     if COOKIE not in request.cookies and not context_of(request).settings.dev:
         return None
     try:
-        return await visitor(request)
+        return await require_visitor(request)
     except (Problem, ResiduaError):
         return None
 
 
-def known(request: Request) -> Visitor | None:
+def known_visitor(request: Request) -> Visitor | None:
     """The visitor, if already identified."""
     return cast("Visitor | None", request.scope["state"].get("visitor"))
 
@@ -73,10 +73,10 @@ def code_for(token: str | None) -> str:
     return hmac.new(key, b"residua form", "sha256").hexdigest()
 
 
-def check_form(request: Request, seen: Visitor, given: str | None) -> None:
+def check_form(request: Request, visitor: Visitor, given: str | None) -> None:
     """Raise unless a form is one of ours, filled in by this visitor."""
     check_origin(request)
-    if not hmac.compare_digest((given or "").encode(), seen.code.encode()):
+    if not hmac.compare_digest((given or "").encode(), visitor.code.encode()):
         raise _foreign("the form is from another session; load the page again")
 
 

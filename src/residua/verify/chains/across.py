@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any
 
 from residua.records import LONGEST_HOLD, canonical
-from residua.verify.chains.chain import ASKING, Chain, parent_of
+from residua.verify.chains.chain import REQUEST_TYPES, Chain, parent_of
 from residua.verify.chains.groups import check_group, members_of, together
 from residua.verify.chains.holds import check_ends
 from residua.verify.chains.structure import is_time, later
@@ -37,30 +37,32 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     check_ends(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
-            chain.wrong(0, f"the chains are of {len(ledgers)} different ledgers")
+            chain.add_problem(0, f"the chains are of {len(ledgers)} different ledgers")
         _check_parent(chain, chains)
         for record in chain.records:
-            if record.type not in (*ASKING, "cancel", "expire"):
+            if record.type not in (*REQUEST_TYPES, "cancel", "expire"):
                 continue
-            wrong = partial(chain.wrong, record.seq)
-            members = check_group(record, chains, wrong)
+            report = partial(chain.add_problem, record.seq)
+            members = check_group(record, chains, report)
             body = record.body
             if record.type == "hold" and is_time(body["expires"]):
                 made = max(each.body["time"] for each in together(record, chains))
                 if is_time(made) and body["expires"] > later(made, LONGEST_HOLD):
-                    wrong(f"a hold from {made} to {body['expires']}, longer than allowed")
-            if record.type in ASKING:
-                _check_line(chain, chains, members, wrong)
+                    report(f"a hold from {made} to {body['expires']}, longer than allowed")
+            if record.type in REQUEST_TYPES:
+                _check_line(chain, chains, members, report)
                 if chain.name in partitioned and body["admitted"]:
-                    wrong("a budget that is divided into partitions is charged itself")
+                    report("a budget that is divided into partitions is charged itself")
                 place = (body["request"], record.type, members_of(body["group"]))
                 if keys.setdefault((body["by"], canonical(body["key"])), place) != place:
-                    wrong(f"the key {body['key']!r} of {body['by']!r} was used for another request")
+                    report(
+                        f"the key {body['key']!r} of {body['by']!r} was used for another request"
+                    )
                 if body["relation"] != chain.first.get("relation"):
-                    wrong(f"asked under {body['relation']!r}, not under the budget's relation")
+                    report(f"asked under {body['relation']!r}, not under the budget's relation")
                 for unit in units_of(body["mechanism"]) if body["admitted"] else ():
                     if unit != chain.first.get("unit"):
-                        wrong(f"{unit!r} is declared, which is not the budget's unit")
+                        report(f"{unit!r} is declared, which is not the budget's unit")
 
 
 def _parts(chains: Mapping[str, Chain]) -> list[tuple[Chain, Chain]]:
@@ -105,42 +107,46 @@ def _check_shared(chains: Mapping[str, Chain]) -> None:
         if above is not None and divides:
             other = labels.setdefault((above.name, canonical(first["partition"])), chain.name)
             if other != chain.name:
-                chain.wrong(0, f"the same partition of {above.name!r} as {other!r}")
+                chain.add_problem(0, f"the same partition of {above.name!r} as {other!r}")
         if above is not None and kinds.setdefault(above.name, divides) != divides:
-            chain.wrong(0, f"quotas and partitions under one budget, {above.name!r}")
+            chain.add_problem(0, f"quotas and partitions under one budget, {above.name!r}")
         is_root = first.get("parent") is None and first.get("data") is not None
         if is_root and first["shares_data"] is not True:
             other = roots.setdefault(canonical(first["data"]), chain.name)
             if other != chain.name:
-                chain.wrong(0, f"a second cap on the data of {other!r} that does not declare this")
+                chain.add_problem(
+                    0, f"a second cap on the data of {other!r} that does not declare this"
+                )
 
 
 def _check_parent(chain: Chain, chains: Mapping[str, Chain]) -> None:
     parent = chain.first.get("parent")
     if parent is None:
         if chain.first.get("partition") is not None:
-            chain.wrong(0, "a partition without a parent")
+            chain.add_problem(0, "a partition without a parent")
         return
     above = parent_of(chain, chains)
     if above is None or not above.records:
-        chain.wrong(0, f"the parent {parent!r} is missing")
+        chain.add_problem(0, f"the parent {parent!r} is missing")
         return
     if not above.first:
-        chain.wrong(0, f"the chain of the parent {parent!r} does not begin with create")
+        chain.add_problem(0, f"the chain of the parent {parent!r} does not begin with create")
         return
     for name in ("data", "unit", "relation"):
         if above.first[name] != chain.first[name]:
-            chain.wrong(0, f"{name} is not that of the parent {parent!r}")
+            chain.add_problem(0, f"{name} is not that of the parent {parent!r}")
     own, window = chain.first["window"], above.first["window"]
     if chain.first["partition"] is not None and own is not None and own != window:
-        chain.wrong(0, f"the window of a partition differs from that of the parent {parent!r}")
+        chain.add_problem(
+            0, f"the window of a partition differs from that of the parent {parent!r}"
+        )
     *_, top = (chain, *_ancestors(chain, chains))
     if (again := parent_of(top, chains)) is not None:
-        chain.wrong(0, f"the budget {again.name!r} is its own ancestor")
+        chain.add_problem(0, f"the budget {again.name!r} is its own ancestor")
 
 
 def _check_line(
-    chain: Chain, chains: Mapping[str, Chain], members: set[str], wrong: Callable[[str], None]
+    chain: Chain, chains: Mapping[str, Chain], members: set[str], report: Callable[[str], None]
 ) -> None:
     """A quota charges what is above it; a partition does not charge the whole it is a part of."""
     for below in (chain, *_ancestors(chain, chains)):
@@ -148,9 +154,9 @@ def _check_line(
         word = "parent" if below is chain else "ancestor"
         whole = below.first.get("partition") is not None
         if isinstance(parent, str) and not whole and parent not in members:
-            wrong(f"the {word} {parent!r} is not charged")
+            report(f"the {word} {parent!r} is not charged")
         if isinstance(parent, str) and whole and parent in members:
-            wrong(f"the {word} {parent!r} of a partition is charged")
+            report(f"the {word} {parent!r} of a partition is charged")
 
 
 def _ancestors(chain: Chain, chains: Mapping[str, Chain]) -> Iterator[Chain]:
@@ -186,27 +192,31 @@ def check_retired(chains: Mapping[str, Chain]) -> None:
 def _check_named(chain: Chain, seq: int, below: Any, chains: Mapping[str, Chain]) -> None:
     """Check that a retirement names records of budgets under it."""
     if not isinstance(below, Mapping):
-        chain.wrong(seq, f"below must map budgets to numbers, got {below!r:.60}")
+        chain.add_problem(seq, f"below must map budgets to numbers, got {below!r:.60}")
         return
     for name, last in below.items():
         other = chains.get(name)
         if type(last) is not int or last < 0:
-            chain.wrong(seq, f"below must map budgets to numbers, got {last!r:.60} for {name!r}")
+            chain.add_problem(
+                seq, f"below must map budgets to numbers, got {last!r:.60} for {name!r}"
+            )
         elif other is None:
-            chain.wrong(seq, f"the budget {name!r} under it is not here")
+            chain.add_problem(seq, f"the budget {name!r} under it is not here")
         elif any(record.type == "recover" for record in other.records):
             continue  # its records were lost, as it says itself
         elif all(above is not chain for above in _ancestors(other, chains)):
-            chain.wrong(seq, f"the budget {name!r} is not under it")
+            chain.add_problem(seq, f"the budget {name!r} is not under it")
         elif other.at(last) is None:
-            chain.wrong(seq, f"the record {name!r} {last}, written before it, is not here")
+            chain.add_problem(seq, f"the record {name!r} {last}, written before it, is not here")
 
 
 def _check_after(chain: Chain, ancestor: str, last: Any) -> None:
     """Check that a chain asks for nothing, and begins no window, after its ancestor was retired."""
     if last is None:
-        chain.wrong(0, f"created under {ancestor!r}, which was retired")
+        chain.add_problem(0, f"created under {ancestor!r}, which was retired")
     elif type(last) is int:
         for record in chain.records:
-            if record.seq > last and record.type in (*ASKING, "refresh"):
-                chain.wrong(record.seq, f"a {record.type} after {ancestor!r} above it was retired")
+            if record.seq > last and record.type in (*REQUEST_TYPES, "refresh"):
+                chain.add_problem(
+                    record.seq, f"a {record.type} after {ancestor!r} above it was retired"
+                )

@@ -1,4 +1,4 @@
-"""The chain of one budget, as far as it could be read."""
+"""The hash chain of one budget: its records that could be read, and their problems."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import Any
 from residua.records import Record
 from residua.verify.report import Problem
 
-ASKING = ("spend", "hold", "commit")
-"""The types of records that ask a budget for something."""
+REQUEST_TYPES = ("spend", "hold", "commit")
+"""The types of records that request something of a budget."""
 
 
 @dataclass
 class Chain:
-    """The records of one budget that could be read, and what is wrong."""
+    """The records of one budget that could be read, and the problems found in them."""
 
     name: str
     records: list[Record] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     whole: bool = True
-    """Whether every link holds."""
+    """Whether every record has the hash of the one before."""
 
-    def wrong(self, seq: int | None, what: str) -> None:
+    def add_problem(self, seq: int | None, what: str) -> None:
         self.problems.append(Problem(self.name, seq, what))
 
     @property
     def first(self) -> Mapping[str, Any]:
-        """The fields of the record that creates the budget; none where it is missing."""
+        """The fields of the record that creates the budget; empty if it is missing."""
         begins = bool(self.records) and self.records[0].type == "create"
         return self.records[0].body if begins else {}
 
@@ -39,9 +39,9 @@ class Chain:
 
     @property
     def lost_from(self) -> int | None:
-        """The number from which on records may have been lost; None unless it ends in `recover`.
+        """The first number whose record may have been lost; None without a final `recover`.
 
-        A recovery adds the expiry of each open hold to what was left, and then `recover`.
+        A recovery appends the expiry of each open hold to the records that remain, and `recover`.
         """
         if not self.records or self.records[-1].type != "recover":
             return None
@@ -50,19 +50,19 @@ class Chain:
             place -= 1
         return self.records[place].seq
 
-    def has_lost(self, seq: int) -> bool:
-        """Whether a recovery says that the record of this number may have been lost."""
+    def may_have_lost(self, seq: int) -> bool:
+        """Whether a recovery may have lost the record of this number."""
         return self.lost_from is not None and seq >= self.lost_from
 
 
 def parent_of(chain: Chain, chains: Mapping[str, Chain]) -> Chain | None:
-    """The chain of the parent, if it is here."""
+    """The chain of the parent of a budget; None without a parent or its chain."""
     parent = chain.first.get("parent")
     return chains.get(parent) if isinstance(parent, str) else None
 
 
-def lost_notes(chains: Iterable[Chain]) -> Iterator[str]:
-    """Notes on budgets that lost records in a recovery."""
+def notes_on_lost_records(chains: Iterable[Chain]) -> Iterator[str]:
+    """The notes of a report on budgets that lost records in a recovery."""
     for chain in chains:
         if chain.lost_from is not None:
             yield (

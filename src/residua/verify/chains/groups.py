@@ -39,34 +39,34 @@ def _is_member(member: Any) -> bool:
 
 
 def check_group(
-    record: Record, chains: Mapping[str, Chain], wrong: Callable[[str], None]
+    record: Record, chains: Mapping[str, Chain], report: Callable[[str], None]
 ) -> set[str]:
     """Check the group of a record against the other chains; the names of its members."""
     group = record.body["group"]
     members: set[str] = set()
     if not isinstance(group, list):
-        wrong("the group is not a list")
+        report("the group is not a list")
         return members
     for member in group:
         if not _is_member(member):
-            wrong("a member of the group is not a budget with its record")
+            report("a member of the group is not a budget with its record")
             continue
         name, seq = member["budget"], member["seq"]
         if name in members:
-            wrong(f"{name!r} is in the group twice")
+            report(f"{name!r} is in the group twice")
         members.add(name)
         other = chains.get(name)
         found = None if other is None else other.at(seq)
         if other is None:
-            wrong(f"the budget {name!r} of the group is not here")
+            report(f"the budget {name!r} of the group is not here")
         elif found is not None and _matches(record, found, member["prev"]):
             continue
-        elif name == record.budget or not other.has_lost(seq):
+        elif name == record.budget or not other.may_have_lost(seq):
             here = found is not None and found.prev == member["prev"]
             how = "belongs to a different request" if here else "is missing from its place"
-            wrong(f"the record {name!r} {seq} of the group {how}")
+            report(f"the record {name!r} {seq} of the group {how}")
     if (record.budget, record.seq) not in members_of(group):
-        wrong("the record is not in its own group")
+        report("the record is not in its own group")
     return members
 
 

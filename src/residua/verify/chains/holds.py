@@ -23,7 +23,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from residua.records import Record, canonical
-from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.groups import members_of
 from residua.verify.descriptions.configurations import Unreadable, amount
 
@@ -87,7 +87,7 @@ class Holds:
 
         Raises `ValueError` where it does not say it as a ledger does.
         """
-        if record.type not in ASKING or record.body["admitted"] is not True:
+        if record.type not in REQUEST_TYPES or record.body["admitted"] is not True:
             if record.body.get("holds", []) != []:
                 raise ValueError("a refusal states what open holds need")
             return []
@@ -191,7 +191,7 @@ def check_ends(chains: Mapping[str, Chain]) -> None:
             if record.type == "hold":
                 first = made.setdefault(id, record)
                 if _places(first) != _places(record):
-                    chain.wrong(
+                    chain.add_problem(
                         record.seq,
                         f"the hold {record.body['hold']!r:.60} is that of another request, too",
                     )
@@ -227,15 +227,19 @@ def _check_end(
     id, kind = canonical(hold.body["hold"]), record.type
     lost = {name for name in _names(hold) if name in chains and chains[name].lost_from is not None}
     for name in sorted(_names(record) - _names(hold)):
-        chain.wrong(record.seq, f"the {kind} names {name!r}, which is not a budget of the hold")
+        chain.add_problem(
+            record.seq, f"the {kind} names {name!r}, which is not a budget of the hold"
+        )
     for name in sorted(_names(hold) - _names(record)):
         over = name in lost or (lost and (name, id) in ended)
         if kind != "expire" or not over:
-            chain.wrong(record.seq, f"the {kind} lacks {name!r}, which is a budget of the hold")
+            chain.add_problem(
+                record.seq, f"the {kind} lacks {name!r}, which is a budget of the hold"
+            )
     expires = hold.body["expires"]
     early = kind == "expire" and isinstance(expires, str) and record.time < expires
     if early and not lost and not _ended(record, chains):
-        chain.wrong(record.seq, f"a hold expires before its time is over at {expires}")
+        chain.add_problem(record.seq, f"a hold expires before its time is over at {expires}")
 
 
 def _ended(record: Record, chains: Mapping[str, Chain]) -> bool:

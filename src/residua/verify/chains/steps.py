@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from residua.records import Record, canonical, digest
 from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, limit_work
-from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.holds import Following, Holds, Sum
 from residua.verify.descriptions.configurations import UNREADABLE
 from residua.verify.descriptions.mechanisms import StepQuery
@@ -107,7 +107,7 @@ def tasks_of(
         starts = record.type in ("create", "refresh")
         if starts:
             before, after = None, body["state"]
-        elif record.type in ASKING and body["admitted"] is True:
+        elif record.type in REQUEST_TYPES and body["admitted"] is True:
             before, after = body["before"], body["after"]
         else:
             _following(chain, record, holds)
@@ -129,7 +129,7 @@ def tasks_of(
         before, known = after, tables
         for hold, after, named, stated in following:
             if stated and named is not None and named == tables.names:
-                chain.wrong(record.seq, "holds names tables that the committed state has")
+                chain.add_problem(record.seq, "holds names tables that the committed state has")
             if stated:
                 then = tables if named is None else _fetched(chain, record, named, source)
                 known_of[hold.seq] = then
@@ -192,7 +192,7 @@ def _following(chain: Chain, record: Record, holds: Holds) -> list[Following] | 
     try:
         return holds.after(record)
     except ValueError as error:
-        chain.wrong(record.seq, str(error))
+        chain.add_problem(record.seq, str(error))
         return []
 
 
@@ -208,7 +208,7 @@ def _fetched(chain: Chain, record: Record, named: Any, source: TableSource) -> _
             missing = missing or f"the table {name!r} is not here"
         elif digest(content) != hash:
             missing = f"the table {name!r} ({hash[:12]}…) was changed: it does not hash to that"
-            chain.wrong(record.seq, missing)
+            chain.add_problem(record.seq, missing)
         else:
             found[name] = content
     return _Tables(named, found, missing)

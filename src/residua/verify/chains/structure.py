@@ -29,7 +29,7 @@ from residua.records import (
     read,
     state_after,
 )
-from residua.verify.chains.chain import ASKING, Chain
+from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.groups import members_of
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
 
@@ -44,22 +44,22 @@ def load(name: str, items: Iterable[Record | str | bytes]) -> Chain:
                 raise BrokenRecord(f"record is not text: {_odd(item)}")
             record = read(item.text if isinstance(item, Record) else item)
         except BrokenRecord as error:
-            chain.wrong(place, f"{error}")
+            chain.add_problem(place, f"{error}")
             chain.whole, before = False, None
             continue
         if record.budget != name:
-            chain.wrong(place, f"the record belongs to the budget {record.budget!r}")
+            chain.add_problem(place, f"the record belongs to the budget {record.budget!r}")
         broken = follows(before, record) if before is not None or place == 0 else None
         if broken is not None:
             if before is not None and record.prev != before.hash and record.seq == before.seq + 1:
                 broken = f"record {before.seq} or {record.seq} was changed: {broken}"
-            chain.wrong(record.seq, broken)
+            chain.add_problem(record.seq, broken)
             chain.whole = False
-        _check_fields(record.body, _EVERY, partial(chain.wrong, record.seq))
+        _check_fields(record.body, _EVERY, partial(chain.add_problem, record.seq))
         chain.records.append(record)
         before = record
     if not chain.records:
-        chain.wrong(None, "the chain has no records")
+        chain.add_problem(None, "the chain has no records")
     return chain
 
 
@@ -81,53 +81,53 @@ def check_states(chain: Chain) -> None:
             # A record is missing, which was reported; the state after it is unknown.
             state = None
         following = record.seq + 1
-        wrong = partial(chain.wrong, record.seq)
+        report = partial(chain.add_problem, record.seq)
         if "before" in body and state is not None and body["before"] != state:
-            wrong("the state before is not what the records so far leave")
-        if kind in ASKING:
-            _check_request(body, kind, wrong)
+            report("the state before is not what the records so far leave")
+        if kind in REQUEST_TYPES:
+            _check_request(body, kind, report)
         elif body.get("before") != body.get("after"):
-            wrong(f"a {kind} moves the committed state")
+            report(f"a {kind} moves the committed state")
         if retired:
-            wrong(f"the budget was retired before this {kind}")
+            report(f"the budget was retired before this {kind}")
         if "reason" in body and not _is_reason(body["reason"], kind):
-            wrong(f"reason must be a string, got {body['reason']!r:.60}")
+            report(f"reason must be a string, got {body['reason']!r:.60}")
         id = canonical(body.get("hold"))
         if kind == "hold" and not (
             is_time(body["expires"]) and is_time(body["time"]) and body["expires"] >= body["time"]
         ):
-            wrong(f"a hold ends at {body['expires']!r:.60}")
+            report(f"a hold ends at {body['expires']!r:.60}")
         if kind == "hold" and body["admitted"]:
             if id in held:
-                wrong(f"the hold {body['hold']!r} is made twice")
+                report(f"the hold {body['hold']!r} is made twice")
             held[id] = record
         if kind in ("commit", "cancel", "expire"):
             made = held.get(id)
             if made is None:
-                wrong(f"a {kind} of the hold {body['hold']!r}, which is not open")
+                report(f"a {kind} of the hold {body['hold']!r}, which is not open")
             elif kind == "commit" and made.body["mechanism"] != body["mechanism"]:
-                wrong("the commit has a different mechanism from its hold")
+                report("the commit has a different mechanism from its hold")
             elif kind == "commit" and made.body["assumed"] != body["assumed"]:
-                wrong("the commit does not assume the relation as its hold does")
+                report("the commit does not assume the relation as its hold does")
             elif kind == "commit" and body["admitted"] and _late(made, body["time"]):
-                wrong(f"a commit of the hold {body['hold']!r}, whose time was over")
+                report(f"a commit of the hold {body['hold']!r}, whose time was over")
             if body.get("admitted", True):
                 held.pop(id, None)
         if held and kind in ("refresh", "retire", "recover"):
-            wrong(f"a {kind} while {len(held)} reservations are open")
+            report(f"a {kind} while {len(held)} reservations are open")
         if kind == "refresh":
             generation += 1
             window = chain.first.get("window")
             if window is None:
-                wrong("a new window of a budget that has none")
+                report("a new window of a budget that has none")
             elif not no_window(window):
                 soon = why_early(chain.first["time"], window, began, body["time"])
                 if soon is not None:
-                    wrong(soon)
+                    report(soon)
             if type(body["generation"]) is not int or body["generation"] != generation:
-                wrong(f"generation must be {generation}, got {body['generation']}")
+                report(f"generation must be {generation}, got {body['generation']}")
         if kind == "create":
-            _check_fields(body, _CREATED, wrong)
+            _check_fields(body, _CREATED, report)
         if kind in ("create", "refresh"):
             began = body["time"]
         if kind in ("retire", "recover"):
@@ -135,12 +135,12 @@ def check_states(chain: Chain) -> None:
         state = state_after(record)
 
 
-def _check_fields(body: Mapping[str, Any], rules: Rules, wrong: Callable[[str], None]) -> None:
+def _check_fields(body: Mapping[str, Any], rules: Rules, report: Callable[[str], None]) -> None:
     """Check those of these fields that a record has."""
     for names, good, what in rules:
         for name in names:
             if name in body and not good(body[name]):
-                wrong(f"{name} must be {what}, got {body[name]!r:.60}")
+                report(f"{name} must be {what}, got {body[name]!r:.60}")
 
 
 def _is_reason(value: Any, kind: str) -> bool:
@@ -156,21 +156,21 @@ def _late(hold: Record, time: str) -> bool:
     return not isinstance(expires, str) or time >= expires
 
 
-def _check_request(body: Mapping[str, Any], kind: str, wrong: Callable[[str], None]) -> None:
+def _check_request(body: Mapping[str, Any], kind: str, report: Callable[[str], None]) -> None:
     bound = None if body["assumed"] is True else undeclared(body["mechanism"])
     if bound is not None:
-        wrong(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
+        report(f"{bound} is known by a bound alone: no relation is declared, and none was assumed")
     named = {name for name, _ in members_of(body["group"])}
     if body["binding"] is not None and body["binding"] not in sorted(named):
-        wrong(f"binding must be a budget of the group, got {body['binding']!r:.60}")
+        report(f"binding must be a budget of the group, got {body['binding']!r:.60}")
     if body["admitted"] and body["binding"] is not None:
-        wrong("admitted, and yet a budget refused")
+        report("admitted, and yet a budget refused")
     if not body["admitted"] and body["binding"] is None:
-        wrong("refused, and yet no budget did")
+        report("refused, and yet no budget did")
     if body["before"] == body["after"] and body["tables"] != {}:
-        wrong("tables are named, and the committed state does not move")
+        report("tables are named, and the committed state does not move")
     if body["before"] != body["after"] and (not body["admitted"] or kind == "hold"):
-        wrong(f"a {'refusal' if not body['admitted'] else 'hold'} moves the committed state")
+        report(f"a {'refusal' if not body['admitted'] else 'hold'} moves the committed state")
 
 
 # -- times and windows ----------------------------------------------------------------------------

@@ -1,13 +1,13 @@
-"""Log moments and node values of a composition, family by family: what contours are made of.
+"""Log moments and node values of a composition, from those of its factors.
 
-`M(s) = E[e^{sZ}; Z < inf]`, its logarithm `K` at real points, and `V_k = M(λ+iω_k) / M(λ)` on a
-line, each with the error that is charged for it (`transform.py`).
+`M(s) = E[e^{sZ}; Z < inf]` is the moment generating function of the loss, and `K` its logarithm at
+real points. A contour (`transform.py`) sums over nodes `λ + iω_k` on a vertical line
+(`ContourLine`), and needs the values `V_k = M(λ+iω_k) / M(λ)` there. `Moments` computes `K` and
+`V_k` for a composition, family by family, each with a bound on its error.
 
-Products and powers of node values, each with a bound on its relative error.
-
-A value that is lost in its own error, or too small to matter, is replaced by a bound on its size.
-
-The vertical line that a contour sums on, and what depends on it alone (`transform.py`).
+The value of a composition at a node is a product of powers of the factors' values, each with a
+bound on its relative error. A value that is not larger than its error, or too small to matter, is
+replaced by a bound on its size.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from residua.work_limit import work
 
 
 @dataclass(frozen=True)
-class Line:
-    """The nodes `λ + iω`, `ω = 0, step, …`, and what depends on them alone."""
+class ContourLine:
+    """The nodes `λ + iω`, `ω = 0, step, …`, and values that depend only on them."""
 
     lam: float
     step: float
@@ -41,13 +41,13 @@ class Line:
     """Real points at which moments are kept for the alias bound."""
 
     @cached_property
-    def tilts(self) -> Floats:
-        """The line's own, and then the points."""
+    def real_points(self) -> Floats:
+        """Where the log moment is needed: at `λ`, and then at `points`."""
         return np.concatenate([[self.lam], self.points])
 
     @property
     def edge(self) -> float:
-        """The first frequency left out, rounded down."""
+        """The first frequency beyond the last node, rounded down."""
         return self.count * self.step * (1.0 - 8.0 * U)
 
     @cached_property
@@ -82,7 +82,7 @@ class Line:
 
     @cached_property
     def kappa(self) -> float:
-        return _kappa(self.tau)
+        return _smoothing_kappa(self.tau)
 
     @cached_property
     def alias_gaps(self) -> tuple[Floats, NDArray[np.bool_], float]:
@@ -96,10 +96,10 @@ class Line:
         flat = math.inf
         if self.lam > 0.0:
             flat = math.exp(-self.lam * period) / -math.expm1(-self.lam * period)
-        return log_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
+        return log_kernel_peak(r) - gap - np.log(-np.expm1(-gap)) + 1e-12, r > self.lam, flat
 
 
-def _kappa(tau: float) -> float:
+def _smoothing_kappa(tau: float) -> float:
     """`τ (2Φ(τ/2) - 1) / φ(τ/2)`, rounded up; zero without a smoothing Gaussian."""
     if tau == 0.0:
         return 0.0
@@ -107,65 +107,67 @@ def _kappa(tau: float) -> float:
     return tau * middle * math.sqrt(2.0 * math.pi) * math.exp(tau * tau / 8.0) * (1.0 + 64.0 * U)
 
 
-def log_peak(r: Floats) -> Floats:
+def log_kernel_peak(r: Floats) -> Floats:
     """`ln A(r)`, `A(r) = r^r / (1+r)^(1+r)` for `r > 0`; 0, the complement's, for `r <= 0`."""
     r = np.where(r > 0.0, r, 1e-300)
     return np.asarray(-r * np.log1p(1.0 / r) - np.log1p(r))
 
 
-_LOST = 1.2
-"""Relative error of a value that is only a bound: the truth is within twice its size."""
-_FROZEN = 1e-200
+_BOUND_ONLY = 1.2
+"""Relative error of a value that is only a bound: the true value is within twice its size."""
+_TOO_SMALL = 1e-200
 _FLOOR_LOG = 650.0
 COMPLEX_PRODUCT = 3.0 * U
 """Relative error of one complex product (sqrt(5) u, Brent, Percival and Zimmermann 2007)."""
 
 
-def powers(
+def raise_to_powers(
     v: NDArray[np.complex128], e: Floats, counts: Floats
 ) -> tuple[NDArray[np.complex128], Floats]:
-    """`v^n` row by row and its relative error; a value lost in its own error becomes a bound."""
+    """`v^n` row by row and its relative error; a value not above its error becomes a bound."""
     work(v.size * (6.0 + 3.0 * math.log2(float(counts.max()))))
     size = np.abs(v)
     if not (counts != 1.0).any():
-        relative = e / np.maximum(size, _FROZEN) * (1.0 + 4.0 * U)
-        if float(relative.max()) < 0.5 and float(size.min()) > _FROZEN:
+        relative = e / np.maximum(size, _TOO_SMALL) * (1.0 + 4.0 * U)
+        if float(relative.max()) < 0.5 and float(size.min()) > _TOO_SMALL:
             return v, relative
-        lost = (relative >= 0.5) | (size <= _FROZEN)
-        return np.where(lost, size + e + _FROZEN + 0j, v), np.where(lost, _LOST, relative)
+        is_bound = (relative >= 0.5) | (size <= _TOO_SMALL)
+        return np.where(is_bound, size + e + _TOO_SMALL + 0j, v), np.where(
+            is_bound, _BOUND_ONLY, relative
+        )
     reach = size + e
     relative = counts * (e / np.maximum(size, 1e-300)) * (1.0 + 4.0 * U)
-    lost = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
+    is_bound = (size <= 2.0 * e) | (counts * np.log(reach) < -600.0)
     relative = relative + counts * COMPLEX_PRODUCT
     v = _integer_power(v, counts.astype(np.int64).ravel())
-    if lost.any():
+    if is_bound.any():
         bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
-        v = np.where(lost, bound + 0j, v)
-        relative = np.where(lost, _LOST, relative)
+        v = np.where(is_bound, bound + 0j, v)
+        relative = np.where(is_bound, _BOUND_ONLY, relative)
     return v, relative
 
 
-def multiply(
+def multiply_by_factor(
     value: NDArray[np.complex128], error: Floats, v: NDArray[np.complex128], relative: Floats
 ) -> tuple[NDArray[np.complex128], Floats]:
-    """One more factor. Values below 1e-200 are frozen at a bound: no factor exceeds 1."""
+    """Multiply values by one more factor. Below 1e-200 a bound stays: no factor exceeds 1."""
     work(8.0 * v.size)
     product = value * v
     total = error + relative + COMPLEX_PRODUCT
-    if np.abs(product).min() < _FROZEN:
-        frozen = np.abs(value) < _FROZEN
-        product = np.where(frozen, value, product)
-        total = np.where(frozen, error, total)
-        small = ~frozen & (np.abs(product) < _FROZEN)
+    if np.abs(product).min() < _TOO_SMALL:
+        was_bound = np.abs(value) < _TOO_SMALL
+        product = np.where(was_bound, value, product)
+        total = np.where(was_bound, error, total)
+        small = ~was_bound & (np.abs(product) < _TOO_SMALL)
         logs = np.log(np.maximum(np.abs(product), 1e-300)) + total
         bound = np.exp(np.clip(logs, -_FLOOR_LOG, 0.0))
         product = np.where(small, bound + 0j, product)
-        total = np.where(small, _LOST, total)
+        total = np.where(small, _BOUND_ONLY, total)
     return product, total
 
 
 def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDArray[np.complex128]:
-    """Square and multiply, one exponent a row: relative error `(n - 1)` complex products."""
+    """Powers with one exponent a row, by squaring; relative error `(n - 1)` complex products."""
     result = np.ones_like(v)
     base = v
     left = counts.copy()
@@ -192,12 +194,12 @@ class Moments:
         self.variance_error = variance_error
         self._symmetric: list[tuple[SymmetricLoss, int]] = []
         self.mixtures: list[tuple[GaussianMixture, int]] = []
-        self.listed: list[tuple[Atoms | GaussianMixture, int]] = []
+        self.other_factors: list[tuple[Atoms | GaussianMixture, int]] = []
         for factor, n in terms.items():
             if isinstance(factor, SymmetricLoss):
                 self._symmetric.append((factor, n))
             else:
-                self.listed.append((factor, n))
+                self.other_factors.append((factor, n))
                 if isinstance(factor, GaussianMixture):
                     self.mixtures.append((factor, n))
         rows = [(f.eps, *f.weights, n) for f, n in self._symmetric]
@@ -208,16 +210,16 @@ class Moments:
     def log_moment(self, s: Floats) -> tuple[Floats, Floats]:
         """`K(s) = ln E[e^{sZ}; Z < inf]` at real `s` (one-dimensional) and its absolute error."""
         value, error = self._in_closed_form(s)
-        for factor, n in self.listed:
+        for factor, n in self.other_factors:
             k, e = factor.log_moment(s)
             value = value + n * k
             error = error + n * e + 2.0 * U * np.abs(value)
         return value, error * 1.01
 
     def rough_log_moment(self, s: Floats) -> Floats:
-        """About `K(s)`, `s > 0`: what a tilt is chosen by."""
+        """`K(s)` for `s > 0` without an error bound, fast: for choosing `λ`."""
         value, _ = self._in_closed_form(s)
-        for factor, n in self.listed:
+        for factor, n in self.other_factors:
             if isinstance(factor, GaussianMixture):
                 value = value + n * factor.pair.rough_log_moment(s)
             else:
@@ -225,7 +227,7 @@ class Moments:
         return value
 
     def _in_closed_form(self, s: Floats) -> tuple[Floats, Floats]:
-        """The part of the Gaussian and of symmetric losses."""
+        """The part of `K` that the Gaussian and symmetric losses contribute, and its error."""
         if self.variance > 0.0:
             value = (0.5 * self.variance) * s * (s + 1.0)
             error = np.abs(value) * (self.variance_error + 4.0 * U)
@@ -240,32 +242,32 @@ class Moments:
         return value, error
 
     @property
-    def falls(self) -> bool:
-        """Whether `|V|` falls in `ω` by more than the Gaussian part does: there are densities."""
+    def has_density(self) -> bool:
+        """Whether a factor has a density, so that `|V|` decays faster than the Gaussian part."""
         return bool(self.mixtures) or bool(np.any(self._columns[2] > 0.0))
 
     @property
     def atomic_weight(self) -> tuple[float, float]:
-        """`ln Π w`, the log mass of the skeleton, and its absolute error."""
+        """`ln Π w`, the log weight of all atoms of symmetric factors, and its absolute error."""
         counts = self._counts
         logs = np.log(np.array([f.atomic_share for f, _ in self._symmetric]))
         total, size = float(counts @ logs), float(counts @ np.abs(logs))
         rounding = (LOG_ULPS + 2.0 * counts.size + 4.0) * size
         return total, U * (rounding + (EXP_ULPS + 4.0) * float(counts @ (logs < 0.0)))
 
-    def log_fall(self, lam: float, edges: Floats) -> Floats:
+    def log_decay(self, lam: float, edges: Floats) -> Floats:
         """An upper bound on `ln |V|` for all `ω >= edge`, for each edge (increasing, positive)."""
         value = -0.5 * self.variance * (1.0 - self.variance_error - 8.0 * U) * edges * edges
         counts = self._counts
         if counts.size:
             work(25.0 * counts.size * edges.size, 80.0 * counts.size * edges.size)
-            value = value + counts @ symmetric.log_fall(*self._columns, lam, edges)
+            value = value + counts @ symmetric.log_decay(*self._columns, lam, edges)
         for factor, n in self.mixtures:
-            value = value + n * factor.fall(lam, edges)
+            value = value + n * factor.log_decay(lam, edges)
         return np.asarray(value)
 
-    def affordable(self, lam: float, per_edge: float, work: float) -> float:
-        """The number of nodes that, with `per_edge` nodes a unit of `ω`, take that much work."""
+    def affordable_count(self, lam: float, per_edge: float, work: float) -> float:
+        """The number of nodes, `per_edge` in each unit of `ω`, that take so much work."""
         most = float("inf")
         for factor, _ in self.mixtures:
             fixed, slope = factor.pair.points(lam)
@@ -274,7 +276,9 @@ class Moments:
             most = min(most, math.sqrt(turn * turn + work * per_edge / slope) - turn)
         return most
 
-    def nodes(self, line: Line, smoothing: float = 0.0) -> tuple[NDArray[np.complex128], Floats]:
+    def nodes(
+        self, line: ContourLine, smoothing: float = 0.0
+    ) -> tuple[NDArray[np.complex128], Floats]:
         """`V_k` on a line and a bound on its relative error; `smoothing` adds to the variance."""
         lam, omega, count = line.lam, line.omega, line.count
         work(50.0 * count, 200.0 * count)
@@ -293,13 +297,13 @@ class Moments:
             work(50.0 * count * counts.size, 200.0 * count * counts.size)
             eps, a, b = (column[part] for column in self._columns)
             v, e = symmetric.nodes(eps, a, b, lam, omega)
-            v, relative = powers(v, e, counts)
+            v, relative = raise_to_powers(v, e, counts)
             relative = relative.sum(axis=0) + (counts.size - 1.0) * COMPLEX_PRODUCT
-            value, error = multiply(value, error, np.multiply.reduce(v, axis=0), relative)
-        for factor, n in self.listed:
+            value, error = multiply_by_factor(value, error, np.multiply.reduce(v, axis=0), relative)
+        for factor, n in self.other_factors:
             v, e = factor.nodes(lam, line.step, count)
-            v, relative = powers(v[None], e[None], np.array([[float(n)]]))
-            value, error = multiply(value, error, v[0], relative[0])
+            v, relative = raise_to_powers(v[None], e[None], np.array([[float(n)]]))
+            value, error = multiply_by_factor(value, error, v[0], relative[0])
         if value is _ONE:
             return np.ones(count, dtype=np.complex128), np.zeros(count)
         return value, error

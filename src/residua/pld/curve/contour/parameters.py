@@ -12,7 +12,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
-from residua.pld.curve.contour.moments import Line, Moments, log_peak
+from residua.pld.curve.contour.moments import ContourLine, Moments, log_kernel_peak
 from residua.pld.curve.contour.transform import Contour, truncation
 from residua.pld.families.normal_mixture import LATTICE
 
@@ -57,12 +57,12 @@ def choose_line(
     step = 2.0 * math.pi / (1.05 * room * _period(t, lam, points, k, floor))
     variance = moments.variance
     wanted = _smooth_edge(moments, lam, spread, floor, step) / step
-    most = moments.affordable(lam, 1.0 / step, _WORK)
+    most = moments.affordable_count(lam, 1.0 / step, _WORK)
     if moments.mixtures and wanted > most / 4.0:
         # As far as the accuracy asks, or as is cheap.
         enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
         least = _smooth_edge(moments, lam, spread, max(enough, floor), step) / step
-        wanted = max(least, moments.affordable(lam, 1.0 / step, _CHEAP * _WORK))
+        wanted = max(least, moments.affordable_count(lam, 1.0 / step, _CHEAP * _WORK))
     if wanted > min(most, MAX_NODES / 8):
         if skeleton is not None and variance > 0.0:
             accuracy = min(accuracy, _RELATIVE / lam)
@@ -72,14 +72,14 @@ def choose_line(
         variance += tau * tau
         wanted = _gaussian_edge(variance, tau, floor, step) / step
     count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
-    line = Line(lam, step, count, tau, points)
+    line = ContourLine(lam, step, count, tau, points)
     values, errors = moments.nodes(line, tau * tau)
     k = k + 0.5 * tau * tau * at * (at + 1.0)
     e = e + np.abs(k) * (8.0 * U)
     variance *= 1.0 - moments.variance_error - 8.0 * U
     log_m, log_m_error = float(k[0]), float(e[0])
     if skeleton is None or (tau == 0.0 and log_m_error < _RELATIVE):
-        fall = float(moments.log_fall(lam, np.array([line.edge]))[0])
+        fall = float(moments.log_decay(lam, np.array([line.edge]))[0])
         fall -= 0.5 * tau * tau * line.edge * line.edge * (1.0 - 8.0 * U)
         tails = truncation(line, variance, fall)
         return Contour(line, values, errors, log_m, log_m_error, tails, t, k[1:] + e[1:])
@@ -112,7 +112,7 @@ def _points(lam: float, spread: float) -> Floats:
 def _period(t: float, lam: float, points: Floats, k: Floats, floor: float) -> float:
     """The period with which aliases on either side are below the floor."""
     log_c = float(k[0]) - lam * t
-    logs = k[1:] - points * t + log_peak(points) - log_c - floor
+    logs = k[1:] - points * t + log_kernel_peak(points) - log_c - floor
     needed = np.maximum(logs, 1.0) / np.abs(points - lam)
     left = float(needed[points < lam].min())
     if lam > 0.0:
@@ -133,13 +133,13 @@ def _gaussian_edge(variance: float, tau: float, floor: float, step: float) -> fl
 def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, step: float) -> float:
     """Where nothing beyond matters even without smoothing; inf if that is out of reach."""
     best = _gaussian_edge(moments.variance, 0.0, floor, step) if moments.variance else math.inf
-    if not moments.falls:
+    if not moments.has_density:
         return best
     low = 2.0 / spread
     high = min(best, MAX_NODES * step)
     for _ in range(2):
         edges = np.geomspace(low, max(high, 2.0 * low), 14)
-        enough = np.flatnonzero(moments.log_fall(lam, edges) - np.log(edges) <= floor - 2.0)
+        enough = np.flatnonzero(moments.log_decay(lam, edges) - np.log(edges) <= floor - 2.0)
         if enough.size == 0:
             break
         i = int(enough[0])

@@ -10,7 +10,7 @@ Every alias on the right is non-negative, so the full sum bounds `D(t)` from abo
 with `C = M(λ) e^{-λt}` and `V_k = M(s_k) / M(λ)`, `|V_k| <= 1`, the charged errors are
 
 * truncation at `|k| <= N`: a Gaussian part of variance `c` has `|V_k| <= e^{-c ω²/2}`, and smooth
-  factors have separate bounds on `|V|` beyond the last node (`log_fall`);
+  factors have separate bounds on `|V|` beyond the last node (`log_decay`);
 * aliases (lower bound only): `D(t) <= A(r) M(r) e^{-rt}` for every real `r > 0`, where
   `A(r) = r^r / (1+r)^(1+r)` is the maximum of `(1 - e^-y) e^{-ry}`; and `D <= 1`. Two geometric
   series, one on each side of `λ`;
@@ -59,7 +59,7 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, TINY, U
-from residua.pld.curve.contour.moments import BATCH, Line, Moments, multiply
+from residua.pld.curve.contour.moments import BATCH, ContourLine, Moments, multiply_by_factor
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
 
@@ -108,7 +108,7 @@ STALE = 3e-7
 class Contour:
     """Node values of one composition on one line; answers `D(t)` near the tilt it was made for."""
 
-    line: Line
+    line: ContourLine
     values: NDArray[np.complex128]
     errors: Floats
     """Relative error of each value: the truth is within `|V_k| expm1(errors_k)`."""
@@ -129,12 +129,12 @@ class Contour:
         start, height = self.trimmed()
         line = start.line
         values, errors = more.nodes(line)
-        values, errors = multiply(start.values, start.errors, values, errors)
-        k, e = more.log_moment(line.tilts)
+        values, errors = multiply_by_factor(start.values, start.errors, values, errors)
+        k, e = more.log_moment(line.real_points)
         log_m = self.log_m + float(k[0])
         fall = 1.0
         if max(start.tails) > 4.0 * _NEGLIGIBLE * height:
-            fall = math.exp(float(more.log_fall(line.lam, np.array([line.edge]))[0]))
+            fall = math.exp(float(more.log_decay(line.lam, np.array([line.edge]))[0]))
         return Contour(
             line,
             values,
@@ -254,14 +254,14 @@ class Contour:
         return np.asarray((above + np.minimum(below, flat)) * (1.0 + 1e-12))
 
 
-def truncation(line: Line, variance: float, log_fall: float) -> tuple[float, float]:
+def truncation(line: ContourLine, variance: float, log_decay: float) -> tuple[float, float]:
     """The sums over all nodes left out, upper and lower kernel.
 
     With a Gaussian part `|V_k|` falls geometrically past the edge; without one the kernel alone
-    has to, as `1/ω²`, times the bound `log_fall` on `ln |V|` at the edge.
+    has to, as `1/ω²`, times the bound `log_decay` on `ln |V|` at the edge.
     """
     edge = line.edge
-    first = math.exp(min(log_fall, 0.0)) * (1.0 + 1e-12)
+    first = math.exp(min(log_decay, 0.0)) * (1.0 + 1e-12)
     flat = first / math.pi * (line.step / (edge * edge) + 1.0 / edge) + TINY
     if not variance > 0.0:
         return flat, flat if line.kappa == 0.0 else math.inf

@@ -84,7 +84,7 @@ async def status(request: Request) -> Response:
 async def verification(request: Request) -> Response:
     """The last verification by this process; its text only for callers who may audit."""
     context, caller = authorize(request, "read")
-    found = context.verifier.said()
+    found = context.verifier.last_result()
     # The words name budgets, which may be out of the caller's scope.
     found = found if caller.may("audit") else {**found, "said": None}
     return Json(encode_as(models.Verification, found))
@@ -97,7 +97,7 @@ async def verify(request: Request) -> Response:
     """Begin to verify the whole ledger in the background; ask `GET` for what it found."""
     context, _ = authorize(request, "audit")
     context.verifier.start()
-    return Json(encode_as(models.Verification, context.verifier.said()), status_code=202)
+    return Json(encode_as(models.Verification, context.verifier.last_result()), status_code=202)
 
 
 @router.get(
