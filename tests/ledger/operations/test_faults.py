@@ -449,6 +449,26 @@ def test_a_slow_decision_elsewhere_has_its_turn_on_a_budget_that_is_always_spent
     assert not ledger._committer._claims
 
 
+@pytest.mark.usefixtures("slow")
+def test_what_is_computed_under_a_claim_is_up_to_date(
+    open_: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a claim is waited for, whoever has claimed the budgets before moves them."""
+    ledger, elsewhere = open_(), Elsewhere()
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    known, moves = ledger._committer._claims, [0.0625, 0.0625]
+    claimed = known.claimed
+
+    def waited(*arguments: Any) -> Any:
+        ledger.spend("b", PureDp(0.125))
+        return claimed(*arguments)
+
+    monkeypatch.setattr(known, "claimed", waited)
+    elsewhere.before = lambda: moves and ledger.spend("b", PureDp(moves.pop()))
+    assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
+    assert elsewhere.called == ["judge"] * 3 and not known
+
+
 def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
     one, budgets = claims.Claims(), frozenset({"b"})
     monkeypatch.setattr(claims, "LONGEST_WAIT", 0.05)

@@ -58,6 +58,22 @@ def test_within_the_error_that_is_charged(thorough: bool) -> None:
         flint.ctx.prec = before
 
 
+@pytest.mark.parametrize("m2", [1e-7, 1e-5, 1e-3, 0.1])
+def test_long_losses_over_a_narrow_gaussian(m2: float) -> None:
+    """The window is so short that its nodes are not told apart beside the length of a tent."""
+    z = np.array([-160.0, -80.0, -3.0, 15.0, 70.0, 140.0])
+    excess = FiniteExcess(np.array([0.3, 0.1, 1e-3, 0.1, 1e-5, 0.2]), z, 0.0, 0.0)
+    l = np.array([0.0, -0.007, 0.5, -3.0, 0.7 / math.sqrt(m2), -4.0 / math.sqrt(m2)])
+    made = excess.transform(m2, l)
+    before, flint.ctx.prec = flint.ctx.prec, 6000
+    try:
+        for place, at in enumerate(l.tolist()):
+            error = abs(flint.arb(float(made.log[place])) - exact(excess, m2, at))
+            assert error <= float(made.error[place])
+    finally:
+        flint.ctx.prec = before
+
+
 def test_a_narrow_gaussian() -> None:
     """Where `m` is small beside the losses: inside them, at their ends, and just beyond."""
     rng = np.random.default_rng(15)

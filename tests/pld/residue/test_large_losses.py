@@ -75,8 +75,35 @@ with mp.workdps(400):
     }
 
 
+COSTS = {
+    "two": (0.886419, 0.753966, 0.735209),
+    "twenties": (0.879615, 0.746886, 0.728910),
+    "largest": (0.913533, 0.834758, 0.826812),
+    "unequal": (0.817254, 0.623054, 0.553971),
+    "four": (0.985077, 0.971227, 0.949495),
+    "atoms": (0.830952, 0.624499, 0.555087),
+}
+"""Relative to `nu²`, under each budget: of ends that were proven within 2e-8 of each other."""
+CLOSE = (1.14, 1.07, 1.002)
+"""How far above that the upper end may be under each budget."""
+BUDGETS = (1e-3, 0.2, 2.0)
+"""How far `mu` is above `nu`, relatively."""
+
+
+@pytest.mark.parametrize("above", BUDGETS)
+@pytest.mark.parametrize("name", CASES)
+def test_the_cost_is_between_the_ends(name: str, above: float) -> None:
+    query, at = CASES[name][0], BUDGETS.index(above)
+    nu = rz.gdp_parameter(query)
+    cost = rz.gdp_residue_cost(Fraction((nu * (1.0 + above)) ** 2), query)
+    assert cost is not None
+    true = COSTS[name][at] * nu * nu
+    assert 0.0 < cost.lo <= true * (1.0 + 1e-5)
+    assert true * (1.0 - 1e-5) <= cost.hi <= true * CLOSE[at]
+
+
 @pytest.mark.needs("flint")
-@pytest.mark.parametrize("above", [1e-3, 0.2, 2.0])
+@pytest.mark.parametrize("above", BUDGETS)
 @pytest.mark.parametrize("name", CASES)
 def test_the_upper_end_holds_everywhere(name: str, above: float, thorough: bool) -> None:
     query, pairs = CASES[name]

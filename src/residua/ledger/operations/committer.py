@@ -103,12 +103,18 @@ class Committer:
             for attempt in range(_ATTEMPTS + 1):
                 must = compute is here and attempt == _ATTEMPTS
                 slot = self._run(request, None if must else QUICK, waits)
-                if not isinstance(slot.error, Slow):
+                slow = slot.error
+                if not isinstance(slow, Slow):
                     return slot.result()
                 if compute is not here and attempt == _LOSSES:
-                    claim.enter_context(self._claims.claimed(request, slot.error.budgets, waits))
+                    claim.enter_context(self._claims.claimed(request, slow.budgets, waits))
+                    # What was read before may have changed while others had claims.
+                    slot = self._run(request, QUICK, waits)
+                    slow = slot.error
+                    if not isinstance(slow, Slow):
+                        return slot.result()
                 if attempt < _ATTEMPTS:
-                    self._early.compute(slot.error, compute)
+                    self._early.compute(slow, compute)
         raise Contended(
             f"the budgets changed {_ATTEMPTS} times while the query was decided; nothing was spent"
         )

@@ -77,8 +77,8 @@ def chain(
         if last is not None:
             query = query.where(_R.c.seq <= last)
         with reading() as connection:
-            work = query.add_columns(*_stored(connection, _R.c.text))
-            rows = connection.execute(work.order_by(_R.c.seq).limit(at_once)).all()
+            page = query.add_columns(*_stored(connection, _R.c.text))
+            rows = connection.execute(page.order_by(_R.c.seq).limit(at_once)).all()
         for _, stored, kind in rows:
             raw = bytes(stored)
             yield Record(raw.decode("ascii")) if kind == "text" and raw.isascii() else raw

@@ -191,8 +191,10 @@ class FiniteExcess:
         size_of_all = l.size * self.losses.size * x.size
         work(12.0 * size_of_all, 64.0 * size_of_all)
         width = high - low
-        d = (length - high)[..., None] + width[..., None] * x
-        y = length[:, None] - d
+        # Both from the same end: `|z| - d` would move nodes by a unit of `|z|`, however narrow the
+        # window.
+        step = width[..., None] * x
+        d, y = (length - high)[..., None] + step, high[..., None] - step
         exponent = (pull[..., None] - (0.5 / m2) * y) * y - 0.5 * d
         top = exponent.max(axis=(1, 2))
         integrand = np.exp(exponent - top[:, None, None]) * np.expm1(d)
@@ -205,9 +207,12 @@ class FiniteExcess:
         total = np.where(lost, 1.0, np.maximum(tents.sum(axis=1), U * whole))
         mean = ((pulled @ w) * scale) @ np.sign(self.losses) / total
         spread = (((pulled * y) @ w) * scale).sum(axis=1) / total - mean * mean
-        # Of the weights, the losses (see `_loss_effect`), the exponents and the sums.
-        size = np.abs(l) * float(length.max()) + np.abs(top) + _DROP
-        ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 8.0 * size
+        # Of the weights, the losses (see `_loss_effect`), the exponents and the sums. In units of
+        # `u`, nodes are off by `2 y`, which moves exponents by at most `2 y (|l| + y/m²)`, and `d`
+        # by `3 d`, which moves what depends on it by `6 (1 + d)`; with `y <= |l| m² + 10 m` and
+        # `y <= |z|` that is covered, as is the rounding of exponents themselves.
+        size = (np.abs(l) + 1.0) * float(length.max()) + np.abs(top) + _DROP
+        ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
         wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
         wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
         wrong = np.where(lost, np.inf, 1.01 * wrong)

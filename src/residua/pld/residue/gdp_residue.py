@@ -118,7 +118,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     if not excess.is_resolved or most > _ALL_BUT * v:
         return min(Fraction(renyi_cost(L)), most), most
     found = finite_cost(excess, low, high, _FIRST * nu * nu, surplus)
-    below = max(renyi_cost(L), found[0]) if surplus else found[0]
+    below = max(renyi_cost(L), found[0]) if surplus or not found[0] else found[0]
     wide = found[1] == low or (not surplus and found[1] > _WIDE * found[0])
     if wide and sum(L.terms.values()) > 1:
         # Large losses, little proven: what the queries take one after the other may be less.
