@@ -121,7 +121,10 @@ class Draw(random.Random):
             orders = sorted(1.0 + self.size(1e-2, 100.0) for _ in range(self.randint(1, 5)))
             rho = self.size(1e-6, 1.0)
             return m.Rdp(tuple(orders), tuple(rho * order for order in orders))
-        return self._atoms() if kind == "from_atoms" else self._tradeoff()
+        if kind == "from_atoms":
+            return self._atoms()
+        assert kind == "from_tradeoff", f"random instances of {kind} are missing"
+        return self._tradeoff()
 
     def _mixture(self) -> m.Mechanism:
         weights = [self.random() for _ in range(self.randint(1, 5))]
@@ -187,6 +190,7 @@ class Draw(random.Random):
             return self._natural()
         if kind == "union":
             return self._union()
+        assert kind == "additive_profile", f"random instances of {kind} are missing"
         return AdditiveProfileFilter(self.size(0.1, 3.0), delta, self.randint(1, 20))
 
     def _union(self) -> rz.Filter:

@@ -138,6 +138,8 @@ LARGEST_SHIFT = 256
 LARGEST_SIGMA = 128.0
 """Of discrete Gaussian noise, likewise."""
 
+_NOISE = ("scale", "sigma")
+"""What a sensitivity is divided by: the first of these that a mechanism has."""
 _CLOSED_FORMS = {
     "discrete_laplace": ("pure", "basic"),
     "discrete_gaussian": ("renyi", "renyi_curve", "renyi_commit", "zcdp", "approximate_zcdp"),
@@ -165,11 +167,11 @@ def size_ranges(
     """A parameter that must be 0 or within a range: name, value and ends."""
     kind = f["kind"]
     listed = filter not in _CLOSED_FORMS.get(kind, ())
-    noise = "scale" if "scale" in f else "sigma"
     most = (
         LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
     )
     if "sensitivity" in f:
+        noise = next(name for name in _NOISE if name in f)
         yield f"sensitivity / {noise}", ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
     if kind in ("discrete_laplace", "discrete_gaussian") and listed:
         yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT

@@ -103,7 +103,7 @@ def test_describe_draws(tmp_path: Path) -> None:
     assert Path(answer["picture"]).read_bytes().startswith(b"\x89PNG")
     file = tmp_path / "file"
     file.touch()
-    assert "out must be a directory" in refusal(
+    assert "out must be a writable directory" in refusal(
         "describe", "--pure-dp", "eps=1", "--out", str(file)
     )
 

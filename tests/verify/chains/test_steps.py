@@ -22,6 +22,7 @@ from residua.provable import unprovable
 from residua.records import canonical, digest
 from residua.verify import Report, verify_records
 from residua.verify.descriptions.mechanisms import loss_of
+from residua.verify.proofs.filters import FIXED_COSTS, KINDS
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.order import basic
 from verify.chains import Written, plain, written_by
@@ -35,6 +36,13 @@ def verified(chain: Written) -> Report:
 
 def shown(report: Report) -> str:
     return report.text.split("What this")[0]
+
+
+def test_the_verifier_knows_whose_costs_add_up() -> None:
+    """Otherwise steps beside an open hold are undecided."""
+    made = [CATALOGUE[name].make() for name in DESCRIBED]
+    fixed = {filter.kind for filter in made if getattr(filter, "fixed_costs", False)}
+    assert fixed & set(KINDS) == set(FIXED_COSTS)
 
 
 @pytest.mark.parametrize("name", DESCRIBED)

@@ -68,8 +68,8 @@ def prove_step(config: Any, before: Any, after: Any, query: StepQuery) -> Proof:
     return _guarded(config, [before, after], check)
 
 
-_FIXED_COSTS = ("pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp")
-"""Kinds whose steps are proven from what they take, whatever is left."""
+FIXED_COSTS = ("pure", "basic", "renyi", "renyi_curve", "zcdp", "approximate_zcdp", "gdp")
+"""Kinds whose steps are proven from what they take, whatever is left: open holds add up."""
 
 
 def prove_set_aside(
@@ -113,7 +113,7 @@ def _additive_part(config: Any, state: Any, place: Any) -> tuple[Config, State] 
         component, part = filters[place], state["parts"][place]
     if part is None:
         return refuted(f"component {place} is stopped")
-    if component["kind"] not in _FIXED_COSTS:
+    if component["kind"] not in FIXED_COSTS:
         return undecided(f"costs under {component['kind']} are not known to add up")
     return component, part
 
