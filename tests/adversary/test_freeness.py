@@ -223,7 +223,7 @@ def test_unordered_pairs_link_and_open_a_gap(seed: int) -> None:
         assert found.link is not None
     if found.link is None:
         return
-    link, asked = found.link, (one, two)[found.link.query]
+    link, asked = found.link, (one, two)[found.link.asked]
     own, first, second = (finite_atoms(pld, "above") for pld in (asked, one, two))
     assert {link.first_kink, link.second_kink} <= set(kinks(own))
     for kink, lower, upper in ((link.first_kink, first, second), (link.second_kink, second, first)):

@@ -344,7 +344,7 @@ def test_a_commit_that_does_not_fit_is_refused_and_one_that_does_is_the_last():
     assert filter.request(rz.pure_dp(0.1)).admitted
     goal = filter.largest_gaussian()
     assert filter.commit(goal).admitted
-    with pytest.raises(rz.ArgumentError, match="once"):
+    with pytest.raises(rz.ArgumentError, match="only one commit"):
         filter.commit(goal)
     assert filter.remaining == rz.gaussian(mu=goal.mu)
     assert filter.request(rz.gaussian(mu=goal.mu)).admitted

@@ -179,7 +179,7 @@ def test_progress_is_reported() -> None:
         ((EPS, DELTA, []), "workload must be a workload"),
         ((EPS, DELTA, 3), "workload must be a workload"),
         ((EPS, DELTA, [workload_of("pure 0.1")] * 2), "different names, got 'pure 0.1'"),
-        ((EPS, DELTA, rz.pure_dp(0.1), ["natural"]), "filters must be of pure, basic"),
+        ((EPS, DELTA, rz.pure_dp(0.1), ["natural"]), "filters must be among pure, basic"),
         ((EPS, DELTA, rz.pure_dp(0.1), ["basic", "basic"]), "filters must be different"),
         ((EPS, DELTA, rz.pure_dp(0.1), 7), "filters must be a list"),
         ((EPS, DELTA, rz.pure_dp(0.1), [7]), "a filter or a kind must be given"),

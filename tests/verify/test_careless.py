@@ -240,7 +240,7 @@ def test_a_hold_expires_when_its_time_is_over_or_its_window_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from residua.ledger.operations import committer
-    from residua.ledger.operations.holding import Expire
+    from residua.ledger.operations.spending import Expire
     from residua.ledger.operations.requests import LEDGER
 
     ledger = _open(tmp_path, "ledger")
@@ -256,7 +256,7 @@ def test_a_hold_expires_when_its_time_is_over_or_its_window_is(
     assert kinds.count("expire") == 3
     assert ledger.verify().ok
     with monkeypatch.context() as patch:
-        patch.setattr(committer, "overdue", lambda page: [Expire(LEDGER, open_.id)])
+        patch.setattr(committer, "overdue", lambda page: [Expire(principal=LEDGER, id=open_.id)])
         ledger.spend("cap", m.PureDp(0.25))
     problems = ledger.verify().problems
     assert ["before its time is over" in problem.what for problem in problems] == [True]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import residua as rz
+from batches import together
 from ledger.conftest import STORES
 from residua.ledger.api import commands
 from residua.ledger.operations.requests import Request
@@ -126,9 +127,8 @@ class Failing(Request):
 
 def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Ledger) -> None:
     good = commands.spend("local", "b", PureDp(1e-9))
-    first, failed, second = shared._committer.submit_all(
-        [good, Failing(principal="local", names=("b",)), good]
-    )
+    requests = [good, Failing(principal="local", names=("b",)), good]
+    first, failed, second = together(shared, requests)
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)
     assert first.record.admitted and second.replayed
 

@@ -160,7 +160,7 @@ def test_a_database_of_something_else_is_refused_and_left_as_it_is(
     _foreign(other, journal, crashed)
     before = _files(tmp_path)
     assert len(before) == 1 + crashed
-    with pytest.raises(rz.NotALedger, match="something else"):
+    with pytest.raises(rz.NotALedger, match="not a ledger"):
         rz.open_ledger(other, **options)
     assert _files(tmp_path) == before
 

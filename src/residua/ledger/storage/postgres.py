@@ -34,8 +34,6 @@ from residua.ledger.storage.store import (
 
 DURABLE = "set_config('synchronous_commit', 'on', true)"
 """For this transaction; said with its first statement, which saves one."""
-_SCHEMA_LOCK = 0x72657369
-"""The advisory lock under which tables are made."""
 _MET = ("40001", "40P01", "55P03")
 """Serialisation failure, deadlock, lock not available: another transaction was met."""
 _FORGOTTEN = "26000"
