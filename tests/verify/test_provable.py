@@ -86,6 +86,16 @@ EXTREME: list[tuple[rz.Filter, m.Mechanism, str]] = [
         "discrete Gaussian noise and other queries",
     ),
     (rz.ZcdpFilter(1.0), m.PoissonSampled(m.Laplace(9.0), 0.1), "under the filter zcdp"),
+    (
+        rz.BasicFilter(9.0, 0.1),
+        m.PoissonSampled(m.ApproximateDp(0.5, 1e-3), 0.5),
+        "no proof is known for poisson_sampled of approximate_dp",
+    ),
+    (
+        rz.BasicFilter(9.0, 0.1),
+        m.PoissonSampled(m.Zcdp(0.0, 0.5, 1e-3), 0.5),
+        "no proof is known for poisson_sampled of zcdp",
+    ),
 ]
 
 

@@ -54,7 +54,7 @@ def form_of(leaf: Description, relation: str) -> str | None:
         return _sampled(leaf, relation)
     if kind == "sampled_without_replacement":
         inner = leaf["mechanism"]
-        plain = inner["kind"] not in ("from_atoms", "composed", "self_composed")
+        plain = inner["kind"] != "from_atoms" and not _is_composed(inner)
         return "drawn" if plain and form_of(inner, relation) == "finite" else None
     if kind in ("gaussian", "gdp"):
         return "gaussian"
@@ -79,9 +79,15 @@ def _sampled(leaf: Description, relation: str) -> str | None:
     inner = leaf["mechanism"]
     if inner["kind"] == "gaussian":
         return "mixture" if 0.0 < leaf["sampling_rate"] < 1.0 else "gaussian"
-    if relation == REPLACE or inner["kind"] in ("truncated_laplace", "composed", "self_composed"):
+    if relation == REPLACE or inner["kind"] == "truncated_laplace" or _is_composed(inner):
         return None
     return "sampled" if form_of(inner, relation) in ("finite", "central") else None
+
+
+def _is_composed(leaf: Description) -> bool:
+    """Whether a loss has several parts: a bound with a `delta` has one that reveals everything."""
+    bounded = leaf.get("eps") or leaf.get("xi")
+    return leaf["kind"] in ("composed", "self_composed") or bool(bounded and leaf.get("delta"))
 
 
 def name_of(leaf: Description) -> str:
