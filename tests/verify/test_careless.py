@@ -240,8 +240,8 @@ def test_a_hold_expires_when_its_time_is_over_or_its_window_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from residua.ledger.operations import committer
-    from residua.ledger.operations.spending import Expire
     from residua.ledger.operations.requests import LEDGER
+    from residua.ledger.operations.spending import Expire
 
     ledger = _open(tmp_path, "ledger")
     ledger.create_budget("cap", rz.PureFilter(8.0))
