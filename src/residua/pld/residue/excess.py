@@ -34,12 +34,22 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, MILLS_ULPS, U, mills_ratio
-from residua.work_limit import work
+from residua.pld.residue.excess_nodes import (
+    NARROW_SLOPE,
+    QUADRATURE,
+    Nodes,
+    longest_panel,
+    narrow_panel,
+    quadrature,
+)
+from residua.work_limit import remembered, work
 
 _ORDER = 12
 _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
+_NEGLIGIBLE = 1e-14
+_FEW_PANELS = 8
 _UNRESOLVED = 64.0
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
@@ -125,7 +135,78 @@ class FiniteExcess:
             return np.asarray(top + np.log(np.exp(exponent - top[:, None]) @ self.weights))
 
     def transform(self, m2: float, l: Floats) -> Transform:
-        """`ln A(l)`, each tent in a separate window; `m2` may be off by `2u` relative."""
+        """`ln A(l)`; `m2` may be off by `2u` relative."""
+        nodes = self._nodes(m2, l)
+        if nodes is not None:
+            return self._at_nodes(nodes, m2, l)
+        kind = narrow_panel(m2)
+        gentle = self._past_the_ends(m2, l) <= NARROW_SLOPE / math.ldexp(1.0, kind)
+        nodes = _quadrature(self, kind) if gentle.any() else None
+        if nodes is None or not nodes.is_level:
+            return self._tent_by_tent(m2, l)
+        if gentle.all():
+            return self._at_nodes(nodes, m2, l)
+        columns = [np.empty(l.size) for _ in range(4)]
+        for rows, part in (
+            (gentle, self._at_nodes(nodes, m2, l[gentle])),
+            (~gentle, self._tent_by_tent(m2, l[~gentle])),
+        ):
+            for column, values in zip(columns, part, strict=True):
+                column[rows] = values
+        return Transform(*columns)
+
+    def _past_the_ends(self, m2: float, l: Floats) -> Floats:
+        """How steep the exponential is at the end of the losses where its crest is beyond."""
+        ends = np.maximum(l - max(self.top, 0.0) / m2, -l + min(self.bottom, 0.0) / m2)
+        return np.asarray(np.maximum(ends, 0.0))
+
+    def _nodes(self, m2: float, l: Floats) -> Nodes | None:
+        """One quadrature for all of these `l`, unless the losses reach too far for that."""
+        reach = max(self.top, -self.bottom)
+        return _quadrature(self, longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2))
+
+    def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
+        rows = max(1, _CHUNK // nodes.places.size)
+        if l.size > rows:
+            pieces = [l[start : start + rows] for start in range(0, l.size, rows)]
+            parts = [self._at_nodes(nodes, m2, piece) for piece in pieces]
+            return Transform(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        y = nodes.places
+        work(6.0 * l.size * y.size, 24.0 * l.size * y.size)
+        exponent = l[:, None] * y
+        exponent += nodes.logs - (0.5 / m2) * (y * y)
+        top = exponent.max(axis=1)
+        exponent -= top[:, None]
+        np.exp(exponent, out=exponent)
+        total, first, second, whole, slope = (exponent @ nodes.columns).T
+        mean = first / total
+        log = np.log(total) + top
+        size = np.abs(l) * nodes.reach + (0.5 / m2) * nodes.reach**2
+        wrong = self.weight_error + QUADRATURE + (nodes.ulps + 8.0 * (size + np.abs(log))) * U
+        wrong = wrong * (whole / total) + self._moved(m2, l, log, slope / total, whole / total)
+        return Transform(log, 1.01 * wrong, mean, second / total - mean * mean)
+
+    def _moved(self, m2: float, l: Floats, log: Floats, slope: Floats, whole: Floats) -> Floats:
+        """How far errors of the losses move the sum, relative to it.
+
+        As `Ψ'' = Ψ/4 + k`, `Ψ` moves by at most `d (|Ψ'| + d Ψ/4 + d sup k)` over a distance `d`.
+        """
+        d = self.loss_error
+        if d == 0.0:
+            return np.zeros(l.size)
+        steep = np.abs(l) + max(self.top, -self.bottom) / m2
+        crest = np.clip(l * m2, self.bottom, self.top)
+        size = float(np.abs(self.weights).sum())
+        bend = size * np.exp(np.minimum((l - (0.5 / m2) * crest) * crest - log, 600.0))
+        if d * d * float(bend.max(initial=0.0)) > _NEGLIGIBLE:
+            work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
+            exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
+            bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
+        near = np.exp(np.minimum(2.0 * d * steep, 600.0))
+        return np.asarray(1.01 * d * (slope + d * (whole + near * bend)))
+
+    def _tent_by_tent(self, m2: float, l: Floats) -> Transform:
+        """The same for each tent by itself, in a separate window."""
         rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
             return self._by_length(m2, l)
@@ -230,6 +311,12 @@ class FiniteExcess:
         # Atoms closer to 0 than that have at most (5 δ)² of it each.
         tiny = float(self.weights[~np.isfinite(near)].sum()) * 36.0 * self.loss_error
         return np.asarray(self.loss_error * (1.05 * effect + tiny))
+
+
+@remembered(maxsize=32, once=False)
+def _quadrature(excess: FiniteExcess, kind: int) -> Nodes | None:
+    """One quadrature for panels of length up to `2^kind`; the long ones have some megabytes."""
+    return quadrature(excess.weights, excess.losses, kind)
 
 
 def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:

@@ -24,9 +24,8 @@ lack of their limits is compared instead, `e^{-|t|/2} - e_L(t)` and the integral
 are not listed, have one each; `m² = v - c` has one as well, and moves no side by more than half of
 it unless that is listed. A Laplace `e` is rounded up, by at most 2 (`CentralLaw`).
 
-*Quadrature.* A rule of 12 nodes is exact up to degree 23, and with `M` the largest modulus on the
-Bernstein ellipse of parameter `ρ` Chebyshev's coefficients are at most `2M ρ^-k`. So on a panel of
-length `h` it is wrong by at most `(64/15) M ρ^-24 / (1 - ρ^-2) h/2`.
+*Quadrature.* Gauss–Legendre with 12 nodes on a panel of length `h` is wrong by at most `(64/15)
+M ρ^-24 / (1 - ρ^-2) h/2`, `M` the largest modulus on the Bernstein ellipse (`excess_nodes.py`).
 Take `ρ = 7`: the ellipse exceeds the panel by `1.29 h` and is `1.72 h` high, and `h <= m`, so a
 Gaussian grows by at most `e^1.48`. With `h <= 4` and `h <= e` an excess grows by at most 28 times
 its largest value and a lack by at most 14 times. Either integral is at least `h/14` of the largest

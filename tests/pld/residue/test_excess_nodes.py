@@ -1,4 +1,4 @@
-"""The transform of an excess (`excess.py`) against each tent in ball arithmetic."""
+"""One quadrature for all `l` (`excess_nodes.py`) against each tent in ball arithmetic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import residua as rz
 from residua.pld.residue.contact_equation import compressed
 from residua.pld.residue.excess import FiniteExcess
+from residua.pld.residue.excess_nodes import order
 from residua.pld.residue.gdp_residue import listed_atoms
 
 flint = pytest.importorskip("flint")
@@ -47,37 +48,30 @@ def lists(count: int) -> list[tuple[FiniteExcess, float, list[float]]]:
 
 def test_within_the_error_that_is_charged(thorough: bool) -> None:
     before, flint.ctx.prec = flint.ctx.prec, 6000
+    at_nodes = 0
     try:
         for excess, m2, l in lists(300 if thorough else 40):
-            made = excess.transform(m2, np.array(l))
+            at_nodes += excess._nodes(m2, np.array(l)) is not None
+            whole, single = (f(m2, np.array(l)) for f in (excess.transform, excess._tent_by_tent))
             for place, at in enumerate(l):
-                error = abs(flint.arb(float(made.log[place])) - exact(excess, m2, at))
-                assert error <= float(made.error[place])
-                assert error <= 1e-12 * (1.0 + abs(float(made.log[place])))
+                truth = exact(excess, m2, at)
+                for made in (whole, single):
+                    error = abs(flint.arb(float(made.log[place])) - truth)
+                    assert error <= float(made.error[place])
+                    assert error <= 1e-12 * (1.0 + abs(float(truth)))
+                assert whole.mean[place] == pytest.approx(
+                    single.mean[place], rel=1e-8, abs=1e-9 * float(np.abs(excess.losses).max())
+                )
     finally:
         flint.ctx.prec = before
-
-
-@pytest.mark.parametrize("m2", [1e-7, 1e-5, 1e-3, 0.1])
-def test_long_losses_over_a_narrow_gaussian(m2: float) -> None:
-    """The window is so short that its nodes are not told apart beside the length of a tent."""
-    z = np.array([-160.0, -80.0, -3.0, 15.0, 70.0, 140.0])
-    excess = FiniteExcess(np.array([0.3, 0.1, 1e-3, 0.1, 1e-5, 0.2]), z, 0.0, 0.0)
-    l = np.array([0.0, -0.007, 0.5, -3.0, 0.7 / math.sqrt(m2), -4.0 / math.sqrt(m2)])
-    made = excess.transform(m2, l)
-    before, flint.ctx.prec = flint.ctx.prec, 6000
-    try:
-        for place, at in enumerate(l.tolist()):
-            error = abs(flint.arb(float(made.log[place])) - exact(excess, m2, at))
-            assert error <= float(made.error[place])
-    finally:
-        flint.ctx.prec = before
+    assert at_nodes >= 30
 
 
 def test_a_narrow_gaussian() -> None:
     """Where `m` is small beside the losses: inside them, at their ends, and just beyond."""
     rng = np.random.default_rng(15)
     before, flint.ctx.prec = flint.ctx.prec, 16_000
+    narrow = 0
     try:
         for _ in range(2):
             z = np.sort(rng.normal(size=3))
@@ -86,6 +80,7 @@ def test_a_narrow_gaussian() -> None:
             reach = float(np.abs(z).max())
             m2 = (reach / rng.uniform(100.0, 120.0)) ** 2
             l = np.array([0.0, 0.3, -0.9, 1.0, 1.01, -1.2]) * reach / m2
+            narrow += excess._nodes(m2, l) is None
             made = excess.transform(m2, l)
             for place, at in enumerate(l.tolist()):
                 if (at * reach < 0.0 and z[0] > 0.0) or (at > 0.0 and z[-1] < 0.0):
@@ -94,6 +89,7 @@ def test_a_narrow_gaussian() -> None:
                 assert error <= float(made.error[place])
     finally:
         flint.ctx.prec = before
+    assert narrow == 2
 
 
 def test_losses_that_are_off_are_charged() -> None:
@@ -109,15 +105,27 @@ def test_losses_that_are_off_are_charged() -> None:
 
 
 def test_weights_of_either_sign() -> None:
-    """A list that stands for a longer one, against the longer."""
+    """A list that stands for a longer one, at its nodes and tent by tent, against the longer."""
     rng = np.random.default_rng(14)
     z = np.sort(rng.normal(size=3000))
     long = FiniteExcess(np.full(z.size, 1.0 / z.size), z, 0.0, 0.0)
     short = compressed(long, 2.0)
     assert short.losses.size < 300 and float(short.weights.min()) < 0.0
     l = np.linspace(-3.0, 3.0, 5)
-    made, truth = short.transform(4.0, l), long.transform(4.0, l)
-    assert np.all(np.abs(made.log - truth.log) <= made.error + truth.error)
+    made, single, truth = (
+        short.transform(4.0, l),
+        short._tent_by_tent(4.0, l),
+        long.transform(4.0, l),
+    )
+    assert np.all(np.abs(made.log - truth.log) <= made.error)
+    assert made.log == pytest.approx(single.log, abs=1e-13)
+
+
+def test_shorter_panels_take_fewer_nodes() -> None:
+    orders = [order(halvings) for halvings in range(20)]
+    assert orders == sorted(orders, reverse=True)
+    assert orders[0] <= 12 and orders[-1] == 4
+    assert math.isfinite(orders[0])
 
 
 @pytest.mark.parametrize(
