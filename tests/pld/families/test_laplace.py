@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ import residua as rz
 import strategies
 from oracles import Law
 from residua import Order
+from residua.pld.families import symmetric
 
 
 @given(strategies.laplaces(), st.floats(-1.5, 1.5))
@@ -115,3 +117,18 @@ def test_scale_and_sensitivity_mean_their_quotient(scale, sensitivity):
     for share in (0.1, 0.5, 0.99, 1.0 - 1e-12):
         x = math.exp(share * float(e))
         assert oracles.agrees(L.hockey_stick_bounds(x), oracles.laplace(e, x))
+
+
+@pytest.mark.parametrize("eps", [1e-3, 0.11, 0.3, 4.0])
+def test_log_moments_of_small_orders_keep_their_digits(eps):
+    """What is said of zCDP divides them by the order: noise there would be noise in costs."""
+    s = np.array([1e-9, 1e-7, 1e-4, 1e-2, -1e-7, -1.0 + 2.0**-20])
+    half = np.array([0.5])
+    value, error = symmetric.log_moment(np.array([eps]), half, half, s)
+    with mp.workdps(40):
+        for at, found, wrong in zip(s.tolist(), value, error, strict=True):
+            order, e = mp.mpf(at), mp.mpf(eps)
+            moment = (order + 1) * mp.exp(order * e) + order * mp.exp(-(order + 1) * e)
+            gap = abs(mp.log(moment / (2 * order + 1)) - mp.mpf(float(found)))
+            assert gap <= float(wrong)
+            assert gap <= 1e-12 * abs(found)

@@ -135,10 +135,21 @@ def log_moment(eps: Floats, a: Floats, b: Floats, s: Floats) -> tuple[Floats, Fl
     """`ln E[e^{sZ}; Z < inf]` for real `s` and its absolute error; broadcasts."""
     # The moment is symmetric about -1/2, so `s >= -1/2` covers everything.
     rate = 2.0 * np.abs(s + 0.5)
-    far = 0.5 * rate - 0.5
+    far = np.where(s >= -0.5, s, -1.0 - s)
     fall = -np.expm1(-rate * eps)
     share = np.where(rate > 0.0, fall / np.where(rate > 0.0, rate, 1.0), eps)
-    log_base = np.log(a * (2.0 - fall) + b * share)
+    # Next to 0 the digits of `K(s) / s` are those of what the base is above its value there.
+    q, lost = np.exp(-eps), -np.expm1(-eps)
+    # The mass: 1 exactly of Laplace noise, and without cancelling of tiny ranges.
+    whole = np.where(b <= 1.0, (a + b) + q * (a - b), a * (1.0 + q) + b * lost)
+    per = b / np.where(rate > 0.0, rate, 1.0)
+    one = q * np.expm1(np.minimum(-2.0 * far * eps, 700.0)) * (a - per)
+    other = -2.0 * per * far * lost
+    close = (np.abs(one) + np.abs(other) < 0.125 * whole) & (np.abs(far) < 0.125)
+    plain = np.log(a * (2.0 - fall) + b * share)
+    log_base = np.where(
+        close, np.log(whole) + np.log1p(np.where(close, one + other, 0.0) / whole), plain
+    )
     error = (EXP_ULPS + 2.0 * EXPM1_ULPS + 16.0) + (LOG_ULPS + 2.0) * np.abs(log_base)
     return far * eps + log_base, U * (error + 8.0 * (np.abs(far) + 1.0) * eps)
 
