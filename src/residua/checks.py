@@ -22,33 +22,33 @@ from residua.errors import ArgumentError, ArgumentTypeError
 
 Floats = NDArray[np.float64]
 
-_Made = TypeVar("_Made", bound=Callable[..., Any])
+_Target = TypeVar("_Target", bound=Callable[..., Any])
 
-MOST_SHOWN = 60
-"""Letters of a value that an error shows."""
+LONGEST_SHOWN = 60
+"""The most characters of a value that an error shows."""
 LONGEST_LABEL = 200
 """The most characters of a name."""
 _NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 """Types that are registered as numbers and do not mean one."""
-LIKENESS = 0.7
-"""From which a name may have been meant, as `difflib` measures it."""
+SIMILARITY_CUTOFF = 0.7
+"""The similarity (`difflib`) from which another name is suggested."""
 
 
 def shown(value: object) -> str:
     """A short `repr` for error messages."""
     text = repr(value)
-    return text if len(text) <= MOST_SHOWN else text[: MOST_SHOWN - 1] + "…"
+    return text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
 
 
-def near(value: object, names: Iterable[str]) -> str:
-    """The end of a message, `; did you mean 'x'?`, if a name is much like the value."""
-    if not isinstance(value, str) or len(value) > MOST_SHOWN:
+def suggestion(value: object, names: Iterable[str]) -> str:
+    """`; did you mean 'x'?` for the name most similar to the value; empty if none is similar."""
+    if not isinstance(value, str) or len(value) > LONGEST_SHOWN:
         return ""
     import difflib
 
     plain = {name.casefold().replace("-", "_"): name for name in names}
     found = difflib.get_close_matches(
-        value.casefold().replace("-", "_"), plain, n=1, cutoff=LIKENESS
+        value.casefold().replace("-", "_"), plain, n=1, cutoff=SIMILARITY_CUTOFF
     )
     return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
@@ -78,8 +78,8 @@ def real(name: str, value: Any, expected: str = "a real number") -> float:
     return number
 
 
-def parsed_float(name: str, text: str) -> float:
-    """The number that a text spells, which must not round to 0 unless it is 0."""
+def parse_float(name: str, text: str) -> float:
+    """Parse a number, which must not round to 0 unless it is 0."""
     number = float(text)
     zero = number != 0.0 or not re.search("[1-9]", re.split("[eE]", text)[0])
     require(zero, name, "0 or large enough for a float", text)
@@ -134,12 +134,13 @@ def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
         raise ArgumentTypeError(f"{name} must be one of {', '.join(choices)}, got {shown(value)}")
     if value not in choices:
         raise ArgumentError(
-            f"{name} must be one of {', '.join(choices)}, got {shown(value)}{near(value, choices)}"
+            f"{name} must be one of {', '.join(choices)}, got {shown(value)}"
+            f"{suggestion(value, choices)}"
         )
     return value
 
 
-def has_fields(what: str, fields: Iterable[str], required: Iterable[str]) -> None:
+def require_fields(what: str, fields: Iterable[str], required: Iterable[str]) -> None:
     """Raise `ArgumentError` unless a description has all required fields."""
     given = sorted(fields)
     missing = [name for name in required if name not in given]
@@ -165,7 +166,7 @@ def flag(name: str, value: Any) -> bool:
 
 
 def instance(name: str, value: Any, kind: type | UnionType, expected: str) -> Any:
-    """An object of a class, which is `expected` in words."""
+    """An object of a class; `expected` describes it in the error."""
     if not isinstance(value, kind):
         raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}")
     return value
@@ -200,7 +201,7 @@ def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}") from None
     if given.dtype.kind == "O":
-        given = _objects(name, given, expected, value)
+        given = _array_of_objects(name, given, expected, value)
     if given.dtype.kind not in "fiu":
         raise ArgumentTypeError(f"{name} must be {what}, got {shown(value)}")
     numbers_ = np.array(given, dtype=np.float64)
@@ -210,7 +211,7 @@ def array(name: str, value: Any, expected: str = "real numbers") -> Floats:
     return numbers_
 
 
-def _objects(name: str, given: NDArray[Any], expected: str, value: object) -> NDArray[Any]:
+def _array_of_objects(name: str, given: NDArray[Any], expected: str, value: object) -> NDArray[Any]:
     flat = [real(name, item, expected) for item in given.ravel().tolist()]
     try:
         return np.array(flat, dtype=np.float64).reshape(given.shape)
@@ -218,10 +219,10 @@ def _objects(name: str, given: NDArray[Any], expected: str, value: object) -> ND
         raise ArgumentTypeError(f"{name} must be {expected}, got {shown(value)}") from None
 
 
-def array_where(
+def array_satisfying(
     name: str, value: Any, good: Callable[[Floats], NDArray[np.bool_]], expected: str
 ) -> Floats:
-    """An array every element of which passes `good`; the first that does not is shown."""
+    """An array whose elements all satisfy `good`; the error shows the first that does not."""
     numbers_ = array(name, value, expected)
     passes = good(numbers_)
     if not passes.all():
@@ -238,7 +239,7 @@ def vector(name: str, value: Any, expected: str = "real numbers") -> Floats:
     return numbers_
 
 
-def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
+def keyword_only(readings: str, calls: str) -> Callable[[_Target], _Target]:
     """Decorate a function or a class so that a positional argument is an error that says why.
 
     Args:
@@ -246,31 +247,31 @@ def keyword_only(readings: str, calls: str) -> Callable[[_Made], _Made]:
         calls: what to write instead, with `{}` for the number.
     """
 
-    def decorate(made: _Made) -> _Made:
-        is_class = isinstance(made, type)
-        called: Callable[..., Any] = getattr(made, "__init__") if is_class else made  # noqa: B009
-        known = [name for name in inspect.signature(called).parameters if name != "self"]
+    def decorate(target: _Target) -> _Target:
+        is_class = isinstance(target, type)
+        function: Callable[..., Any] = getattr(target, "__init__") if is_class else target  # noqa: B009
+        known = [name for name in inspect.signature(function).parameters if name != "self"]
 
-        @functools.wraps(called)
+        @functools.wraps(function)
         def checked(*positional: Any, **named: Any) -> Any:
             if len(positional) > is_class:
                 value = shown(positional[is_class])
                 raise ArgumentTypeError(
-                    f"{made.__name__}() takes no positional arguments: {value} could mean "
+                    f"{target.__name__}() takes no positional arguments: {value} could mean "
                     f"{readings}; write {calls.replace('{}', value)}"
                 )
             for name in named:
                 if name not in known:
                     raise ArgumentTypeError(
-                        f"{made.__name__}() takes {', '.join(f'{each}=' for each in known)},"
+                        f"{target.__name__}() takes {', '.join(f'{each}=' for each in known)},"
                         f" got {name}=; write {calls.replace('{}', '…')}"
                     )
-            return called(*positional, **named)
+            return function(*positional, **named)
 
         if not is_class:
-            return cast(_Made, checked)
-        setattr(made, "__init__", checked)  # noqa: B010
-        return made
+            return cast(_Target, checked)
+        setattr(target, "__init__", checked)  # noqa: B010
+        return target
 
     return decorate
 
@@ -281,7 +282,7 @@ def set_fields(value: object, /, **fields: object) -> None:
         object.__setattr__(value, name, field)
 
 
-def same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
+def require_same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
     """Raise unless two vectors have one length."""
     if first.size != second.size:
         raise ArgumentError(
@@ -300,7 +301,7 @@ def label(name: str, value: Any) -> str:
 
 
 def new_label(name: str, value: Any) -> str:
-    """A new name: composed (NFC), so that no two names look the same."""
+    """A name for something new: also in composed form (NFC), so that no two names look the same."""
     composed = unicodedata.is_normalized("NFC", label(name, value))
     require(composed, name, "in the composed form of Unicode (NFC)", value)
     return str(value)

@@ -239,7 +239,7 @@ def example(kind: str) -> Filter:
     if kind not in EXAMPLES or kind not in KINDS:
         raise ArgumentError(
             f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.near(kind, KINDS)}"
+            f"{checks.suggestion(kind, KINDS)}"
         )
     return from_dict({"kind": kind, **EXAMPLES[kind]})
 

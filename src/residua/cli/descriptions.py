@@ -152,10 +152,10 @@ def _value(name: str, text: str) -> Any:
         return [_value(name, item.strip()) for item in text.split(";") if item.strip()]
     if re.fullmatch(r"-?\d{1,300}", text):
         return int(text)
-    from residua.checks import parsed_float
+    from residua.checks import parse_float
 
     try:
-        return parsed_float(name, text) if "_" not in text else text
+        return parse_float(name, text) if "_" not in text else text
     except ArgumentError:
         raise
     except ValueError:
@@ -262,7 +262,7 @@ def kind_named(name: str) -> type["Mechanism"]:
     if kind not in KINDS:
         raise ArgumentError(
             f"kind must be one of {', '.join(KINDS)}, got {checks.shown(name)}"
-            f"{checks.near(kind, KINDS)}"
+            f"{checks.suggestion(kind, KINDS)}"
         )
     return KINDS[kind]
 

@@ -24,9 +24,9 @@ def parse_amount(text: str) -> float:
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number") from None
     if number == 0.0:
-        from residua.checks import parsed_float
+        from residua.checks import parse_float
 
-        parsed_float("the number", text)
+        parse_float("the number", text)
     return number
 
 

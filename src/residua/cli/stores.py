@@ -157,7 +157,7 @@ def _suggestion(message: str, ledger: Any) -> str:
     from residua import checks
 
     try:
-        return checks.near(ast.literal_eval(named[1]), _budget_names(ledger))
+        return checks.suggestion(ast.literal_eval(named[1]), _budget_names(ledger))
     except (ResiduaError, SyntaxError, ValueError):
         return ""
 

@@ -98,7 +98,7 @@ def from_dict(given: Any) -> Filter:
     known = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]
     _only_known(cls.kind, fields, known)
     required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
-    checks.has_fields(cls.kind, fields, required)
+    checks.require_fields(cls.kind, fields, required)
     return cls(**{name: _field(cls, name, value) for name, value in fields.items()})
 
 
@@ -168,7 +168,7 @@ def _read_head(given: Any) -> tuple[dict[str, Any], type[Filter]]:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(
             f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.near(kind, KINDS)}"
+            f"{checks.suggestion(kind, KINDS)}"
         )
     cls = filter_class(kind)
     version = fields.pop("version", 1)
@@ -182,7 +182,7 @@ def _only_known(what: str, fields: Mapping[str, Any], known: Any) -> None:
         if name not in known:
             raise ArgumentError(
                 f"{what} takes {', '.join(known)}, got the unknown field {checks.shown(name)}"
-                f"{checks.near(name, known)}"
+                f"{checks.suggestion(name, known)}"
             )
 
 

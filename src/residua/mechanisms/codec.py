@@ -141,7 +141,7 @@ def _decoder(name: str) -> json.JSONDecoder:
 
     return json.JSONDecoder(
         object_pairs_hook=once,
-        parse_float=partial(checks.parsed_float, name),
+        parse_float=partial(checks.parse_float, name),
         parse_constant=constant,
         parse_int=whole,
     )
@@ -171,7 +171,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
     if not isinstance(kind, str) or kind not in KINDS:
         raise ArgumentError(
             f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.near(kind, KINDS)}"
+            f"{checks.suggestion(kind, KINDS)}"
         )
     cls = KINDS[kind]
     version = fields.pop("version", 1)
@@ -186,10 +186,10 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
         if name not in known:
             raise ArgumentError(
                 f"{kind} takes {', '.join(known) or 'no fields'}, got the unknown field"
-                f" {checks.shown(name)}{checks.near(name, known)}"
+                f" {checks.shown(name)}{checks.suggestion(name, known)}"
             )
     required = [name for name, field in known.items() if field.default is dataclasses.MISSING]
-    checks.has_fields(kind, fields, required)
+    checks.require_fields(kind, fields, required)
     made = cls(**{name: _parse(value, depth + 1) for name, value in fields.items()})
     return made if steps is None else SelfComposed(made, steps)
 

@@ -88,7 +88,7 @@ def _candidate(given: Any, name: str | None = None) -> Candidate:
     if given not in _BUILDERS:
         raise ArgumentError(
             f"filters must be among {', '.join(_BUILDERS)}, got {checks.shown(given)}"
-            f"{checks.near(given, _BUILDERS)}"
+            f"{checks.suggestion(given, _BUILDERS)}"
         )
     return Candidate(name or given, _BUILDERS[given])
 

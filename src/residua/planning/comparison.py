@@ -432,7 +432,7 @@ def as_workloads(given: Any) -> tuple[Workload, ...]:
     if isinstance(given, str) and Path(given).name == given and not Path(given).exists():
         raise ArgumentError(
             f"workload must be a file or 'suite', got {checks.shown(given)}"
-            f"{checks.near(given, ('suite',))}"
+            f"{checks.suggestion(given, ('suite',))}"
         )
     if isinstance(given, str | Path):
         return (Workload.from_file(given),)

@@ -180,7 +180,7 @@ def mixture_of_gaussians(
     checks.one_of("direction", direction, ("remove", "add"))
     shifts = _masses("sensitivities", sensitivities)
     weights = _probabilities("probabilities", probabilities)
-    checks.same_length("sensitivities", shifts, "probabilities", weights)
+    checks.require_same_length("sensitivities", shifts, "probabilities", weights)
     total = _require_sum("probabilities", weights)
     merged: dict[float, Fraction] = {}
     for a, w in zip(shifts.tolist(), weights.tolist(), strict=True):
@@ -232,10 +232,10 @@ def from_atoms(losses: Any, masses: Any, mass_at_infinity: float = 0.0) -> Pld:
     equal losses are merged. `E e^-Z` must not exceed 1; within 1e-12 of 1 it denotes 1.
     """
     z = checks.vector("losses", losses, "finite numbers")
-    z = checks.array_where("losses", z, np.isfinite, "finite numbers")
+    z = checks.array_satisfying("losses", z, np.isfinite, "finite numbers")
     p = _masses("masses", masses)
     at_infinity = checks.probability("mass_at_infinity", mass_at_infinity)
-    checks.same_length("losses", z, "masses", p)
+    checks.require_same_length("losses", z, "masses", p)
     _require_sum("masses", p, at_infinity)
     z, p = _merged(z[p > 0], p[p > 0])
     if p.size == 0 or at_infinity == 1.0:
@@ -268,7 +268,7 @@ def from_pair(p: Any, q: Any) -> Pld:
         _require_normal(name, v[v > 0], v[v > 0])
         vectors.append(v)
     a, b = vectors
-    checks.same_length("p", a, "q", b)
+    checks.require_same_length("p", a, "q", b)
     p_ints, _ = integers(a)
     q_ints, _ = integers(b)
     p_den, q_den = sum(p_ints), sum(q_ints)
@@ -298,7 +298,7 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     (within 1e-9: the lower convex envelope is taken, the safe side), and end at `beta = 0`.
     """
     a, b = _probabilities("alphas", alphas), _probabilities("betas", betas)
-    checks.same_length("alphas", a, "betas", b)
+    checks.require_same_length("alphas", a, "betas", b)
     order = np.lexsort((-b, a))
     a, b = a[order], b[order]
     checks.require(a[0] == 0.0, "alphas", "0 at the start of the curve", float(a[0]))
@@ -331,9 +331,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     2^-400 at most.
     """
     x = checks.vector("xs", xs, "positive numbers")
-    x = checks.array_where("xs", x, lambda a: (a > 0) & (a < np.inf), "positive and finite")
+    x = checks.array_satisfying("xs", x, lambda a: (a > 0) & (a < np.inf), "positive and finite")
     v = _probabilities("values", values)
-    checks.same_length("xs", x, "values", v)
+    checks.require_same_length("xs", x, "values", v)
     order = np.lexsort((v, x))
     x, v = x[order], v[order]
     twice = np.flatnonzero(np.diff(x) == 0.0)
@@ -358,12 +358,14 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
 
 def _masses(name: str, given: Any) -> Floats:
     v = checks.vector(name, given, "non-negative numbers")
-    return checks.array_where(name, v, lambda a: (a >= 0) & (a < np.inf), "non-negative and finite")
+    return checks.array_satisfying(
+        name, v, lambda a: (a >= 0) & (a < np.inf), "non-negative and finite"
+    )
 
 
 def _probabilities(name: str, given: Any) -> Floats:
     v = checks.vector(name, given, "numbers in [0, 1]")
-    return checks.array_where(name, v, lambda a: (a >= 0) & (a <= 1), "in [0, 1]")
+    return checks.array_satisfying(name, v, lambda a: (a >= 0) & (a <= 1), "in [0, 1]")
 
 
 def _require_sum(name: str, masses: Floats, more: float = 0.0) -> float:

@@ -311,7 +311,9 @@ class Pld:
 
     def hockey_stick_bounds(self, x: Any, accuracy: float | None = None) -> Interval:
         """Proven interval for `h(x)`; see `delta_bounds` for `accuracy`."""
-        xs = checks.array_where("x", x, lambda v: (v > 0) & (v < np.inf), "positive and finite")
+        xs = checks.array_satisfying(
+            "x", x, lambda v: (v > 0) & (v < np.inf), "positive and finite"
+        )
         return self._evaluator.at_x(xs, _accuracy(accuracy))
 
     def delta(self, eps: Any) -> Any:
@@ -325,7 +327,7 @@ class Pld:
         very few queries, or tiny beside very many atoms); elsewhere it amounts to at most
         `accuracy` in `eps` (default 1e-3).
         """
-        t = checks.array_where("eps", eps, np.isfinite, "finite")
+        t = checks.array_satisfying("eps", eps, np.isfinite, "finite")
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 
     def privacy_profile(self, eps: Any) -> Any:
@@ -340,7 +342,7 @@ class Pld:
         """Proven interval for `epsilon(delta)`."""
         from residua.pld.curve.epsilon import epsilon_bounds
 
-        levels = checks.array_where("delta", delta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+        levels = checks.array_satisfying("delta", delta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return epsilon_bounds(self, levels, _accuracy(accuracy))
 
     def tradeoff(self, alpha: Any) -> Any:
@@ -351,7 +353,7 @@ class Pld:
         """Proven interval for `tradeoff(alpha)`."""
         from residua.pld.curve.tradeoff import tradeoff_bounds
 
-        levels = checks.array_where("alpha", alpha, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+        levels = checks.array_satisfying("alpha", alpha, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return tradeoff_bounds(self, levels)
 
     def inverse_tradeoff(self, beta: Any) -> Any:
@@ -362,7 +364,7 @@ class Pld:
         """Proven interval for `inverse_tradeoff(beta)`: the tradeoff curve of the reversal."""
         from residua.pld.curve.tradeoff import tradeoff_bounds
 
-        levels = checks.array_where("beta", beta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
+        levels = checks.array_satisfying("beta", beta, lambda v: (v >= 0) & (v <= 1), "in [0, 1]")
         return tradeoff_bounds(self.reverse(), levels)
 
     def renyi(self, alpha: Any) -> Any:
@@ -373,7 +375,7 @@ class Pld:
         """Proven interval for `renyi(alpha)`."""
         from residua.pld.curve.renyi import renyi_bounds
 
-        orders = checks.array_where("alpha", alpha, lambda v: v > 0, "positive")
+        orders = checks.array_satisfying("alpha", alpha, lambda v: v > 0, "positive")
         return renyi_bounds(self, orders)
 
     # -- finite PLDs ------------------------------------------------------------------

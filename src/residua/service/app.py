@@ -38,7 +38,7 @@ def create_app(context: ServiceContext) -> FastAPI:
     # The last one added is the first one that a request meets.
     app.add_middleware(Authentication, context=context)
     app.add_middleware(Limits, settings=context.settings, connections=context.connections)
-    app.add_middleware(Observation, metrics=context.metrics, show=show)
+    app.add_middleware(Observation, metrics=context.metrics, render_problem=show)
     return app
 
 

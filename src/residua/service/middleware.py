@@ -39,40 +39,40 @@ HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
 )
-"""Sent with every answer that does not say otherwise itself."""
-PAGES = (*HEADERS, (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
-"""Sent with what a browser may show."""
-SINGLE = frozenset(
+"""Added to every answer that does not set them itself."""
+PAGE_HEADERS = (*HEADERS, (b"referrer-policy", b"no-referrer"), (b"x-frame-options", b"DENY"))
+"""The same for answers that a browser may show."""
+SINGLE_HEADERS = frozenset(
     {b"authorization", b"content-length", b"content-type", b"host", b"idempotency-key", b"origin",
      b"transfer-encoding", b"x-request-id"}
 )  # fmt: skip
-"""Headers that mean one thing: two of them could be read in two ways."""
-VERSIONS = frozenset({"1.0", "1.1"})
+"""Headers that may occur once: two of them could be read in two ways."""
+HTTP_VERSIONS = frozenset({"1.0", "1.1"})
 WITHOUT_TOKEN = frozenset({"/v1/health", "/v1/ready", "/v1/openapi.json"})
 
 
 def is_api(path: str) -> bool:
-    """Whether programs ask there, rather than people."""
+    """Whether a path is of the API, for programs, and not a page for people."""
     return path.startswith("/v1/") or path == "/metrics"
 
 
 class Observation:
-    """The outermost middleware: an id, headers, one line in the log, counts."""
+    """The outermost middleware: adds an id and headers, logs and counts each answer."""
 
     def __init__(
         self,
         app: ASGIApp,
         metrics: Metrics,
-        show: Callable[[Request, Problem], Awaitable[Response]],
+        render_problem: Callable[[Request, Problem], Awaitable[Response]],
     ):
-        self._app, self._metrics, self._show = app, metrics, show
+        self._app, self._metrics, self._render_problem = app, metrics, render_problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         start = time.perf_counter()
-        id = request_id(header(scope, b"x-request-id"))
+        id = request_id(header_of(scope, b"x-request-id"))
         scope.setdefault("state", {})["request_id"] = id
         status = 0
 
@@ -82,7 +82,7 @@ class Observation:
                 status = message["status"]
                 given = message.setdefault("headers", [])
                 named = {name.lower() for name, _ in given}
-                ours = HEADERS if scope["path"].startswith("/v1/") else PAGES
+                ours = HEADERS if scope["path"].startswith("/v1/") else PAGE_HEADERS
                 given += [one for one in ours if one[0] not in named]
                 given.append((b"x-request-id", id.encode()))
                 if status in (400, 408, 415):
@@ -96,11 +96,11 @@ class Observation:
             except Exception as error:
                 problem = problem_for(error, id)
                 if status == 0:
-                    response = await self._show(Request(scope, receive), problem)
+                    response = await self._render_problem(Request(scope, receive), problem)
                     await response(scope, receive, sending)
-        self._tell(scope, id, status, time.perf_counter() - start)
+        self._record_answer(scope, id, status, time.perf_counter() - start)
 
-    def _tell(self, scope: Scope, id: str, status: int, seconds: float) -> None:
+    def _record_answer(self, scope: Scope, id: str, status: int, seconds: float) -> None:
         """Count an answer, and log it."""
         method, caller = scope["method"], scope["state"].get("caller")
         route = getattr(scope.get("route"), "path", "none")
@@ -132,38 +132,39 @@ class Limits:
             return
         with self._connections.answering(scope.get("client")):
             self._check(scope)
-            await self._app(scope, self._receiving(receive), self._sending(scope, send))
+            await self._app(scope, self._bounded_receive(receive), self._timed_send(scope, send))
 
     def _check(self, scope: Scope) -> None:
-        """Refuse ambiguous heads, disguised slashes, large bodies and pages of other sites."""
+        """Refuse ambiguous headers, encoded slashes, large bodies and requests from other sites."""
         if self._connections.are_too_many:
             full = limits.overloaded("there are too many connections")
             full.headers["Connection"] = "close"
             raise full
-        if scope["http_version"] not in VERSIONS:
-            raise _malformed("the HTTP version must be 1.0 or 1.1")
+        if scope["http_version"] not in HTTP_VERSIONS:
+            raise _malformed_problem("the HTTP version must be 1.0 or 1.1")
         names = Counter(name for name, _ in scope["headers"])
-        twice = sorted(name.decode() for name in SINGLE if names[name] > 1)
-        if twice:
-            raise _malformed(f"duplicate header: {', '.join(twice)}")
+        duplicates = sorted(name.decode() for name in SINGLE_HEADERS if names[name] > 1)
+        if duplicates:
+            raise _malformed_problem(f"duplicate header: {', '.join(duplicates)}")
         if b"transfer-encoding" in names and b"content-length" in names:
-            raise _malformed("a body must be chunked or have a length, not both")
+            raise _malformed_problem("a body must be chunked or have a length, not both")
         if b"%2f" in scope.get("raw_path", b"").lower():
             raise Problem("not-found", "there is nothing at this address")
-        length = header(scope, b"content-length") or b"0"
+        length = header_of(scope, b"content-length") or b"0"
         if length.isdigit() and int(length) > self._settings.largest_body:
             raise limits.too_large(self._settings.largest_body)
         if not self._settings.dev:
             return
-        host, origin = _host(b"//" + (header(scope, b"host") or b"")), header(scope, b"origin")
-        if host not in _LOCAL or (origin is not None and _host(origin) not in _LOCAL):
+        host = _hostname(b"//" + (header_of(scope, b"host") or b""))
+        origin = header_of(scope, b"origin")
+        if host not in _LOCAL or (origin is not None and _hostname(origin) not in _LOCAL):
             raise Problem(
                 "foreign-origin",
                 "a development service answers only localhost: Host and Origin must be localhost",
             )
 
-    def _receiving(self, receive: Receive) -> Receive:
-        """A body of bounded size, in time."""
+    def _bounded_receive(self, receive: Receive) -> Receive:
+        """`receive` that raises if the body is too large or too slow."""
         largest, seen, ended = self._settings.largest_body, 0, False
         deadline = asyncio.get_running_loop().time() + limits.BODY_TIMEOUT
 
@@ -184,8 +185,8 @@ class Limits:
 
         return receiving
 
-    def _sending(self, scope: Scope, send: Send) -> Send:
-        """An answer that the other side reads, or a connection that ends."""
+    def _timed_send(self, scope: Scope, send: Send) -> Send:
+        """`send` that ends the connection if the client does not read the answer in time."""
 
         async def sending(message: Message) -> None:
             try:
@@ -214,9 +215,9 @@ class Authentication:
 
 
 def problem_for(error: Exception, id: str) -> Problem:
-    """The problem that an exception is to a caller; what is none of their business is logged."""
+    """The problem that a caller sees for an exception; internal details are only logged."""
     if isinstance(error, ClientDisconnect):
-        return _malformed("the body ended early")
+        return _malformed_problem("the body ended early")
     if isinstance(error, RequestValidationError):
         return problems.from_validation(error.errors())
     if isinstance(error, HTTPException):
@@ -236,26 +237,26 @@ def problem_for(error: Exception, id: str) -> Problem:
 
 
 def encode_json(value: Any) -> bytes:
-    """JSON in ASCII: no surrogate can spoil it, and NaN is an error here rather than there."""
+    """JSON in ASCII: surrogates are escaped, and NaN is an error here, not in the client."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _malformed(detail: str) -> Problem:
+def _malformed_problem(detail: str) -> Problem:
     return Problem("invalid-request", detail, status=400)
 
 
 def request_id(given: bytes | None) -> str:
-    """The caller's own id for a request if it is a plain one, and a new one otherwise."""
+    """The id that the caller sent if it has only plain characters, and a new one otherwise."""
     text = (given or b"").decode("latin-1")
     return text if _ID.fullmatch(text) else secrets.token_hex(8)
 
 
-def header(scope: Scope, name: bytes) -> bytes | None:
-    """The first header of a name."""
+def header_of(scope: Scope, name: bytes) -> bytes | None:
+    """The value of the first header with a name."""
     return next((value for each, value in scope["headers"] if each == name), None)
 
 
-def _host(text: bytes) -> str | None:
+def _hostname(text: bytes) -> str | None:
     try:
         return urlsplit(text.decode("latin-1")).hostname
     except ValueError:

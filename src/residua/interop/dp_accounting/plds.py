@@ -116,7 +116,7 @@ def _masses(pmf: Any) -> tuple[Floats, Floats]:
         masses = np.array([float(mass) for _, mass in given])
     else:
         raise ArgumentTypeError(f"pld must have dense or sparse masses, got {checks.shown(pmf)}")
-    return places, checks.array_where("masses", masses, np.isfinite, "finite")
+    return places, checks.array_satisfying("masses", masses, np.isfinite, "finite")
 
 
 def _atoms(places: Floats, masses: Floats, at_infinity: float, interval: float) -> Pld:
