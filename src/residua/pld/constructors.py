@@ -330,10 +330,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     its own rounding. Up to 64 points the result is exact; with more, slopes are rounded up by
     2^-400 at most.
     """
-    x = checks.vector("xs", xs, "positive numbers")
-    x = checks.array_satisfying("xs", x, lambda a: (a > 0) & (a < np.inf), "positive and finite")
-    v = _probabilities("values", values)
+    x, v = checks.vector("xs", xs, "positive numbers"), _probabilities("values", values)
     checks.require_same_length("xs", x, "values", v)
+    x = checks.array_satisfying("xs", x, lambda a: (a > 0) & (a < np.inf), "positive and finite")
     order = np.lexsort((v, x))
     x, v = x[order], v[order]
     twice = np.flatnonzero(np.diff(x) == 0.0)

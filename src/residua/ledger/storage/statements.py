@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, Table, Text, bindparam, update
@@ -59,23 +60,21 @@ class Prepared:
 
     def __init__(self, statement: ClauseElement):
         self._statement = statement
-        self._compiled: dict[str, tuple[str, tuple[str, ...]]] = {}
 
     def text(self, dialect: str) -> str:
         """The text for a database, with a place for each value."""
-        return self._text_and_order(dialect)[0]
+        return _text_and_order(self._statement, dialect)[0]
 
     def values(self, dialect: str, given: Mapping[str, Any]) -> list[Any]:
         """The values in the order of their places."""
-        return [given[name] for name in self._text_and_order(dialect)[1]]
+        return [given[name] for name in _text_and_order(self._statement, dialect)[1]]
 
-    def _text_and_order(self, dialect: str) -> tuple[str, tuple[str, ...]]:
-        found = self._compiled.get(dialect)
-        if found is None:
-            compiled: Any = self._statement.compile(dialect=_DIALECTS[dialect])
-            order = tuple(name.removeprefix(_NEW) for name in compiled.positiontup or ())
-            found = self._compiled[dialect] = str(compiled), order
-        return found
+
+@lru_cache(maxsize=256)
+def _text_and_order(statement: ClauseElement, dialect: str) -> tuple[str, tuple[str, ...]]:
+    """A statement's text for a database, and the names of its values in order."""
+    compiled: Any = statement.compile(dialect=_DIALECTS[dialect])
+    return str(compiled), tuple(name.removeprefix(_NEW) for name in compiled.positiontup or ())
 
 
 _NEW = "new_"

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sqlalchemy import Connection, Engine, literal_column, select
@@ -56,7 +57,7 @@ class Store(ABC):
 
     now: ClassVar[str]
     """The database's time as `clock.py` writes it, in SQL."""
-    options: ClassVar[Mapping[str, Any]] = {}
+    options: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """How the driver executes a statement that reads."""
     locks_rows: ClassVar[bool]
     """Whether several may write at once, each to its own budgets."""

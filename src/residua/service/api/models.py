@@ -8,6 +8,8 @@ as it is, so that errors are the library's own.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -157,7 +159,7 @@ class Answer(BaseModel):
     """Base of what goes out."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-    example: ClassVar[dict[str, Any]] = {}
+    example: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """Fields whose examples are not those of others of the same name."""
 
 

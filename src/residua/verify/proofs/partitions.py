@@ -91,13 +91,13 @@ def guarantee_of(config: Mapping[str, Any]) -> Loss:
     if kind in ("renyi", "renyi_curve"):
         return Loss(stated=((Stated(None, Fraction(0), _orders(config)), 1),))
     if kind == "union":
-        return response(config["eps"], _union_delta(config))
+        return response(config["eps"], union_delta(config))
     if kind == "natural":
         return _budget(config)
     raise Unknown(f"no formula for what {kind} guarantees")
 
 
-def _union_delta(config: Mapping[str, Any]) -> float:
+def union_delta(config: Mapping[str, Any]) -> float:
     """The deltas of all components at the union's `eps`, added up and rounded up to a float.
 
     Those that are not stated are known to far more digits than a float has.

@@ -20,6 +20,7 @@ must fit as a whole. Afterwards the components must not change.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
@@ -27,11 +28,19 @@ from flint import arb
 
 from residua.records import canonical
 from residua.verify.arithmetic.balls import LADDER, ball, bits, rational, written
-from residua.verify.descriptions.configurations import Config, State, Tables, fingerprint
-from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.descriptions.configurations import (
+    UNREADABLE,
+    Config,
+    State,
+    Tables,
+    fingerprint,
+)
+from residua.verify.descriptions.mechanisms import StepQuery, Underivable
+from residua.verify.losses.factors import Infinite, Unknown
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs import plans, target
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted
+from residua.verify.proofs.partitions import union_delta
+from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 FirstProof = Callable[[Any, Any, Tables], Proof]
 StepProof = Callable[[Any, Any, Any, StepQuery], Proof]
@@ -42,12 +51,23 @@ _DIGITS = 110
 
 def first(config: Config, state: State, tables: Tables, prove: FirstProof) -> Proof:
     """Whether every component begins as its own filter does; none is stopped yet."""
+    if config["kind"] == "union" and _deltas(config) >= 1:
+        return undecided("the deltas of the components at eps add up to 1 or more")
     proofs = []
     for place, (component, part) in enumerate(_pairs(config, state)):
         if part is None:
             return refuted(f"component {place} is stopped at the start")
         proofs.append(_named(place, prove(component, part, tables_at(place, tables))))
     return all_of(proofs)
+
+
+def _deltas(config: Config) -> float:
+    """The deltas of the components that have a formula, at the union's `eps`, added up."""
+    total = 0.0
+    for each in config["filters"]:
+        with suppress(Infinite, Underivable, Unknown, *UNREADABLE):
+            total += union_delta({"eps": config["eps"], "filters": [each]})
+    return total
 
 
 def step(config: Config, before: State, after: State, query: StepQuery, prove: StepProof) -> Proof:
