@@ -81,7 +81,8 @@ def _noise_after(query: rz.Pld, count: int, eps: float, delta: float) -> float:
 def _largest_share(sigma: float, rate: float, query: rz.Pld, most: int) -> float:
     """An upper bound of the share of all workloads that a sound filter may admit."""
     eps, delta = _TARGET
-    t = np.arange(round(_LOWEST / _SPACING), round(_HIGHEST / _SPACING) + 1) * _SPACING
+    places = np.arange(round(_LOWEST / _SPACING), round(_HIGHEST / _SPACING) + 1)
+    t = np.asarray(places * _SPACING, dtype=np.float64)
     here = round((eps - _LOWEST) / _SPACING)
     losses, masses = _outcomes(sigma, rate)
     stops = {most * k // _STOPS for k in range(_STOPS)}

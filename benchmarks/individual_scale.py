@@ -65,9 +65,9 @@ def line(work: str, rows: int, seconds: tuple[float, float], note: str = "") -> 
 def page_table(lines: list[Line]) -> str:
     """For documentation."""
     # On one core the rate by the clock says it; Spark's Java works beside it.
-    rows = [("work", "subjects", "clock, s", "processor, s", "million/s", "")]
-    rows += [(*one[:5], one[6]) for one in lines]
-    return f"{pages.markdown(rows)}\n\n{pages.moment()}"
+    head = ("work", "subjects", "clock, s", "processor, s", "million/s", "")
+    rows = [(*one[:5], one[6]) for one in lines]
+    return f"{pages.markdown([head, *rows])}\n\n{pages.moment()}"
 
 
 def growth(most: int) -> list[Line]:

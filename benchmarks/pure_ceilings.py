@@ -111,7 +111,8 @@ class _Analyst:
     def _law(self, count: int, size: int) -> tuple[Floats, Floats]:
         ones = np.arange(count + 1)
         high = 1.0 / (1.0 + math.exp(-size * self.cell))
-        return size * self.cell * (2.0 * ones - count), binom.pmf(ones, count, high)
+        losses = np.asarray(size * self.cell * (2.0 * ones - count), dtype=np.float64)
+        return losses, binom.pmf(ones, count, high)
 
     def _fitting(self, size: int, beside: int) -> int:
         """How many copies fit beside so many of the first query."""

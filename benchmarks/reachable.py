@@ -29,7 +29,7 @@ from scipy.stats import binom
 import residua as rz
 from residua.bounds import Floats
 from residua.filters.potential.grid import PARTS, Step, step_of
-from residua.planning.workload import optimum
+from residua.planning.workload import Run, optimum
 
 _TARGET = (1.0, 1e-6)
 _LARGE = (0.05, 0.1, 0.2, 0.3)
@@ -79,21 +79,23 @@ def _in_between() -> Iterator[_Workload]:
 
 
 def _most_that_fit(size: float, eps: float, delta: float) -> int:
-    return optimum(eps, delta, rz.Workload("one", [rz.PureDp(size)], repeat=True))
+    return optimum(eps, delta, rz.Workload("one", (Run(rz.PureDp(size)),), repeat=True))
 
 
 def _shares(workload: _Workload, eps: float, delta: float) -> list[float]:
-    most = optimum(eps, delta, rz.Workload("all", [rz.PureDp(size) for size in workload.sizes]))
+    most = optimum(
+        eps, delta, rz.Workload("all", tuple(Run(rz.PureDp(size)) for size in workload.sizes))
+    )
     known, count = rz.PureDp(workload.planned), _most_that_fit(workload.planned, eps, delta)
     pure = rz.PureFilter(eps)
-    plan = rz.PlanFilter(eps, delta, [rz.SelfComposed(known, count)])
-    menu = rz.MenuFilter(eps, delta, [known])
+    plan = rz.PlanFilter(eps, delta, (rz.SelfComposed(known, count),))
+    menu = rz.MenuFilter(eps, delta, (known,))
     admits = (
         _library(plan),
-        _library(rz.UnionFilter([pure, plan], eps)),
+        _library(rz.UnionFilter((pure, plan), eps)),
         _Plan(eps, workload.planned, plan.kept).admits,
         _library(menu),
-        _library(rz.UnionFilter([pure, menu], eps)),
+        _library(rz.UnionFilter((pure, menu), eps)),
         _Menu(menu).admits,
         _library(rz.AutoFilter(eps, delta)),
     )
@@ -175,8 +177,10 @@ class _Menu:
     def admits(self, size: float) -> bool:
         menu, loss = self.menu, rz.pure_dp(size)
         step, price = step_of(menu.grid, loss), menu.listed.get(loss)
-        listed = price is not None and price * PARTS <= self.left
-        left = self.left - price * PARTS if listed else self._best(step)
+        if price is not None and price * PARTS <= self.left:
+            left: int | None = self.left - price * PARTS
+        else:
+            left = self._best(step)
         if left is None:
             return False
         self.left = left

@@ -20,6 +20,7 @@ from benchmarks.pure_ceilings import pure_ceilings
 from benchmarks.reachable import reachable_points
 from residua.adversary import attack
 from residua.adversary.unsound.demonstrations import UNSOUND
+from residua.planning.workload import Run
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))
 Lines = Iterator[str]
@@ -46,8 +47,8 @@ def residues() -> Lines:
     yield f"worst cases of the rest of {rounds} rounds, as budgets"
     for kind in ("pure", "basic", "renyi", "gdp_residue", "approximate_zcdp"):
         rule = rz.as_rule(attack.example(kind), attack.catalogues()["pure"])
-        layers: list[dict[Hashable, rz.Pld]] = []
-        states = [rule.start]
+        layers: list[dict[Any, rz.Pld]] = []
+        states: list[Any] = [rule.start]
         for left in range(rounds, 0, -1):
             layers.append({s: rz.worst_case(_From(rule, s), left).pld for s in states})
             states = list(dict.fromkeys(after for s in states for _, after in rule.moves(s)))
@@ -67,7 +68,9 @@ def residues() -> Lines:
 
 def plans() -> Lines:
     """What plan, menu and automatic filter admit beside the optimum that knows everything."""
-    workload = rz.Workload("weekly", [rz.laplace(20.0), rz.gaussian(sigma=30.0)], repeat=True)
+    workload = rz.Workload(
+        "weekly", (Run(rz.laplace(20.0)), Run(rz.gaussian(sigma=30.0))), repeat=True
+    )
     yield "Laplace of scale 20 and Gaussian of sigma 30 in turn, admitted before the first refusal"
     kinds = ("basic", "approximate_zcdp", "gdp_residue", "auto", "plan")
     yield f"{'':14}" + "".join(f"{kind:>17}" for kind in ("optimum", *kinds))
@@ -165,6 +168,12 @@ def replay() -> Lines:
         )
 
 
+def _upper(cost: rz.Interval | None) -> float:
+    """The upper end of a cost that fits."""
+    assert cost is not None
+    return float(cost.hi)
+
+
 def slack() -> Lines:
     """What a subsampled Gaussian costs a Gaussian budget, without slack and with it."""
     from residua.pld.residue.slack import slack_cost
@@ -172,10 +181,10 @@ def slack() -> Lines:
     step = rz.subsampled_gaussian(sigma=1.0, sampling_rate=0.01)
     whole = rz.gaussian(sigma=1.0)
     yield "one step of sigma 1 at rate 0.01 on G_2: cost in mu²"
-    yield f"  without slack        {float(rz.gdp_residue_cost(4.0, step).hi):.6f}"
-    yield f"  the same unsampled   {float(rz.gdp_residue_cost(4.0, whole).hi):.6f}"
+    yield f"  without slack        {_upper(rz.gdp_residue_cost(4.0, step)):.6f}"
+    yield f"  the same unsampled   {_upper(rz.gdp_residue_cost(4.0, whole)):.6f}"
     for eta in (1e-9, 1e-7, 1e-5):
-        yield f"  slack {eta:.0e}          {float(slack_cost(4.0, step, eta).hi):.6f}"
+        yield f"  slack {eta:.0e}          {_upper(slack_cost(4.0, step, eta)):.6f}"
 
 
 def contour() -> Lines:

@@ -48,7 +48,8 @@ def simulate(
     asked = np.searchsorted(np.cumsum(weights) / weights.sum(), rng.random(count))
     at = asked % processes if routed else rng.integers(processes, size=count)
     queues = [np.flatnonzero(at == process) for process in range(processes)]
-    place, free, busy = [0] * processes, [0.0] * processes, {}
+    place, free = [0] * processes, [0.0] * processes
+    busy: dict[int, float] = {}
     ends = np.empty(count)
     transactions = 0
     while True:

@@ -215,7 +215,8 @@ def disturbed(kind: str, url: str, token: str, store: str) -> Iterator[None]:
 
 def beside(store: str, folder: Path, seconds: float, callers: int) -> dict[str, Any]:
     """Latencies of spends alone, and beside each kind of other work, in turns."""
-    anchor, found = folder / "anchor-beside", {kind: [] for kind in ("alone", *disturbance.KINDS)}
+    anchor = folder / "anchor-beside"
+    found: dict[str, list[float]] = {kind: [] for kind in ("alone", *disturbance.KINDS)}
     with rz.open_ledger(store, anchor=anchor) as ledger:
         ledger.create_budget("bench", rz.GdpResidueFilter(mu=1.0))
         for name in (disturbance.OPENED, *disturbance.FRESH):
@@ -309,8 +310,8 @@ def postgresql(folder: Path) -> Iterator[str]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pgserver
-    server = pgserver.get_server(folder / "postgres", cleanup_mode="delete")
+        from pgserver.postgres_server import get_server
+    server = get_server(folder / "postgres", cleanup_mode="delete")
     try:
         yield server.get_uri()
     finally:

@@ -15,7 +15,8 @@ import numpy as np
 
 import residua as rz
 from residua import mechanisms as m
-from residua.verify.proofs.filters import StepQuery, prove_step
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_step
 
 Query = m.Mechanism
 

@@ -122,7 +122,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print("working out the price list ...")
-    filter = rz.MenuFilter(options.eps, options.delta, menu=[epoch.query() for epoch in MENU])
+    filter = rz.MenuFilter(options.eps, options.delta, menu=tuple(epoch.query() for epoch in MENU))
     outcome = train(filter, options.delta, options.seed)
     print(f"\nstopped: {outcome.refusal.query} does not fit any more")
     print(f"accuracy on the validation images: {outcome.accuracy:.1%}")

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-Table = list[tuple[str, ...]]
+Table = Sequence[tuple[str, ...]]
 
 
 def markdown(rows: Table) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -92,7 +93,7 @@ def duration(milliseconds: float) -> str:
     return f"{milliseconds:.2f} ms" if milliseconds < 1000.0 else f"{milliseconds / 1000.0:.2f} s"
 
 
-def aligned(lines: list[tuple[str, ...]]) -> str:
+def aligned(lines: Sequence[tuple[str, ...]]) -> str:
     """Plain text in columns, the first line a heading."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     texts = [
@@ -106,14 +107,13 @@ def speeds(rows: list[Row]) -> str:
     """Times, figures and targets."""
     lines = [("work", "ours", "peer", "peer time", "figure", "target", "", "")]
     for row in rows:
-        alone = row.peer_ms is None
         lines.append(
             (
                 row.work,
                 duration(row.ours_ms),
                 row.peer or "",
-                "" if alone else duration(row.peer_ms),
-                duration(row.figure) if alone else f"{row.figure:.1f} x",
+                "" if row.peer_ms is None else duration(row.peer_ms),
+                duration(row.figure) if row.peer_ms is None else f"{row.figure:.1f} x",
                 "" if row.target is None else str(row.target),
                 row.verdict,
                 row.note,

@@ -8,19 +8,14 @@ formula; what is said about it rests on our proven interval, and says so.
 
 from __future__ import annotations
 
-import sys
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from mpmath import mp, mpf
 
-from benchmarks.harness.parts import Parts
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tests"))
-
 import mixture_oracles
 import oracles
+from benchmarks.harness.parts import Parts
 
 
 def has_formula(parts: Parts) -> bool:

@@ -60,7 +60,7 @@ def measure(run: Run) -> Section:
             if who == US:
                 total += len(pairs)
                 wrong += sum(value < e for value, e in pairs)
-                finite += sum(math.isfinite(value) for value in given)
+                finite += sum(math.isfinite(float(value)) for value in given)
                 ours = lines[who.label]
             else:
                 better += [
@@ -95,4 +95,4 @@ def _positive(value: Any, exact: float) -> float | None:
     """The error of an answer that holds; nothing where it does not."""
     if isinstance(value, str) or not math.isfinite(value) or value < exact:
         return None
-    return (value - exact) / exact
+    return float(value - exact) / exact

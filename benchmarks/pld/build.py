@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from benchmarks.harness.parts import Mechanism, gaussian, laplace, pure_dp, subsampled
@@ -39,7 +41,9 @@ def measure(run: Run) -> Section:
     shares = rng.uniform(size=1 + run.repeats).tolist()
     works = []
     for name in kinds(0.0):
-        inputs = [{"parts": [[kinds(share)[name], 1]], "deltas": [DELTA]} for share in shares]
+        inputs: list[dict[str, Any]] = [
+            {"parts": [[kinds(share)[name], 1]], "deltas": [DELTA]} for share in shares
+        ]
         results = race(run.field, RACERS, "epsilons", inputs, limit=30.0)
         ends = run.field.ask(US, "epsilon_ends", **inputs[0]).value[0]
         works.append(Work(f"Build {name}, eps at {DELTA:g}", tuple(results), tuple(ends)))

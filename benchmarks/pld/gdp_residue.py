@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.special import ndtr
@@ -19,7 +21,7 @@ STEPS = 50
 
 def curve(m: float, t: np.ndarray) -> np.ndarray:
     a = 0.5 * m - t / m
-    return ndtr(a) - np.exp(t) * ndtr(a - m)
+    return np.asarray(ndtr(a) - np.exp(t) * ndtr(a - m))
 
 
 def plain(mu: float, losses: np.ndarray, masses: np.ndarray) -> float:
@@ -46,8 +48,14 @@ def cold(mu: float, query: rz.Pld) -> rz.Interval | None:
     return rz.gdp_residue_cost(mu * mu, query)
 
 
+def _decided(
+    decide: Callable[[rz.Pld], object], family: Callable[[float], rz.Pld], number: float
+) -> object:
+    return decide(family(number))
+
+
 def _forget() -> None:
-    gdp_residue.cost_bounds.cache_clear()
+    gdp_residue.cost_bounds.cache_clear()  # type: ignore[attr-defined]
 
 
 def run(repeats: int) -> list[Row]:
@@ -71,17 +79,21 @@ def run(repeats: int) -> list[Row]:
             peer_value=compared.theirs,
         )
     )
-    for name, query in (("randomized response", rz.pure_dp), ("Laplace", rz.laplace)):
-        desk = rz.GdpResidueFilter(2.0)
-        for work, decide in (
-            ("residue of {}, certified", lambda asked: cold(2.0, asked)),
-            ("decision of the GDP residue filter on {}", desk.check),
-        ):
+    families: tuple[tuple[str, Callable[[float], rz.Pld]], ...] = (
+        ("randomized response", rz.pure_dp),
+        ("Laplace", rz.laplace),
+    )
+    decisions: tuple[tuple[str, Callable[[rz.Pld], object]], ...] = (
+        ("residue of {}, certified", lambda query: cold(2.0, query)),
+        ("decision of the GDP residue filter on {}", rz.GdpResidueFilter(2.0).check),
+    )
+    for name, family in families:
+        for work, decide in decisions:
             rows.append(
                 Row(
                     work=work.format(name),
                     ours_ms=median_in_a_row(
-                        lambda eps, query=query, decide=decide: decide(query(eps)),
+                        partial(_decided, decide, family),
                         lambda repeat: 1.0 + 0.001 * repeat,
                         several,
                     ),

@@ -116,8 +116,7 @@ def measure(run: Run) -> Section:
     packages = {who.package for who in ACCOUNTANTS}
     with ThreadPoolExecutor(2) as pool:
         jobs = [
-            pool.submit(lambda p=p: [(w, asked(run, w, all_parts)) for w in ways(p)])
-            for p in sorted(packages)
+            pool.submit(_asked_in_turn, run, package, all_parts) for package in sorted(packages)
         ]
         answers = {who.label: given for job in jobs for who, given in job.result()}
     rows, clear = [], {}
@@ -155,6 +154,12 @@ def measure(run: Run) -> Section:
                  bars=True, log_y=False),
         ),
     )  # fmt: skip
+
+
+def _asked_in_turn(
+    run: Run, package: str, all_parts: list[Parts]
+) -> list[tuple[Participant, list[Any]]]:
+    return [(who, asked(run, who, all_parts)) for who in ways(package)]
 
 
 def ways(package: str) -> list[Participant]:
