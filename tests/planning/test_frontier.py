@@ -46,7 +46,6 @@ def test_what_never_fits_has_no_line() -> None:
     found = frontier(rz.BasicFilter(1.0, 0.0), points=3)
     kinds = {line.family: line for line in found.lines}
     assert kinds["Gaussian"].values == () and kinds["Laplace"].counts[0] == 1
-    assert "none fits" in found._repr_html_()
 
 
 def test_rows_for_a_data_frame() -> None:
@@ -57,7 +56,6 @@ def test_rows_for_a_data_frame() -> None:
     assert {tuple(row) for row in rows} == {("family", "parameter", "value", "count")}
     assert [row["count"] for row in rows] == sorted(row["count"] for row in rows)
     assert found.to_dict()["rows"] == rows
-    assert found._repr_html_().count("<svg") == 1
 
 
 def test_progress_is_told_and_ends_where_it_was_said_to() -> None:

@@ -79,12 +79,6 @@ class Frontier:
         """As plain data."""
         return {"filter": self.filter, "left": self.left, "rows": self.records()}
 
-    def _repr_html_(self) -> str:
-        """What notebooks show."""
-        from residua.figures.notebook import frontier_html
-
-        return frontier_html(self)
-
 
 def frontier(
     filter: Filter,
