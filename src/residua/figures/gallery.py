@@ -188,7 +188,8 @@ def _draw_unused(axes: Axes, panel: ResiduePanel) -> None:
 def _unused(panel: ResiduePanel, mu: float) -> Floats:
     """Delta of the budget beyond that of the query composed with `G_mu`."""
     budget, spent = gaussian(mu=panel.mu), _plus(panel, mu)
-    return np.asarray(budget.delta(EPS_GRID)) - np.asarray(spent.delta(EPS_GRID))
+    left: Floats = np.asarray(budget.delta(EPS_GRID)) - np.asarray(spent.delta(EPS_GRID))
+    return left
 
 
 def _plus(panel: ResiduePanel, mu: float) -> Pld:
@@ -276,12 +277,10 @@ def _above(value: float) -> str:
 
 
 def guarantee_by_rounds(
-    progress: Callable[[int, int], None] | None = None,
-    eps: float = 1.0,
-    delta: float = 1e-6,
-    rounds: tuple[int, ...] = ROUNDS,
+    progress: Callable[[int, int], None] | None = None, rounds: tuple[int, ...] = ROUNDS
 ) -> GuaranteePicture:
     """Compute the guarantee for each number of rounds, at ten times delta."""
+    eps, delta = 1.0, 1e-6
     proven, composed = [], []
     for done, k in enumerate(rounds, 1):
         found = natural_guarantee(eps, delta, k)
