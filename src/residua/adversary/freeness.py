@@ -195,9 +195,9 @@ def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
     return largest_gap(from_exact(left), from_exact(right))
 
 
-def _widen(atoms: ExactAtoms, bits: int = 40) -> ExactAtoms:
+def _widen(atoms: ExactAtoms) -> ExactAtoms:
     """A PLD above with a margin in every corner that floats can see."""
-    grid = 1 << bits
+    grid = 1 << 40
     points = []
     for p, q in zip(atoms.p_tails, atoms.q_tails, strict=True):
         right = max(q * grid // atoms.q_den - 1, 0)

@@ -312,9 +312,9 @@ _CATALOGUE = (
 _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
 
 
-def _key_names(header: Header, prefix: str = "") -> str:
+def _key_names(header: Header) -> str:
     """The key columns."""
-    return ", ".join(f"{prefix}{key}" for key in header.keys)
+    return ", ".join(header.keys)
 
 
 def _key_columns(header: Header) -> str:
