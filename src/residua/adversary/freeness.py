@@ -158,7 +158,7 @@ def _decide(losses: Sequence[Pld], rounds: int) -> Freeness:
     open_pairs = False
     worst: tuple[Witness, Triple] | None = None
     for a, c in combinations(members, 2):
-        if _are_ordered(a, c):
+        if dominated(a, c).proven or dominated(c, a).proven:
             continue
         for first in losses:
             gap = _triple_gap(first, a, c)
@@ -171,10 +171,6 @@ def _decide(losses: Sequence[Pld], rounds: int) -> Freeness:
     if open_pairs:
         return Freeness(Verdict.UNDECIDED, "an order or an equality could not be decided")
     return Freeness(Verdict.YES, "sup commutes with every query")
-
-
-def _are_ordered(a: Pld, c: Pld) -> bool:
-    return dominated(a, c).proven or dominated(c, a).proven
 
 
 def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
