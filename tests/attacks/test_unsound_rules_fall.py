@@ -13,7 +13,7 @@ from mpmath import mp
 import residua as rz
 from residua.adversary.attack import Attack
 from residua.adversary.finite import finite_atoms
-from residua.adversary.rule import PlanRule
+from residua.adversary.rule import FilterRule, PlanRule
 from residua.adversary.unsound.any_order_renyi import (
     AnyOrderRenyi,
     fitted_query,
@@ -22,8 +22,7 @@ from residua.adversary.unsound.any_order_renyi import (
 from residua.adversary.unsound.demonstrations import (
     UNSOUND,
     CancelByReplay,
-    RevivedUnion,
-    SharedDelta,
+    SeveralBudgets,
 )
 from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
@@ -164,7 +163,7 @@ def test_each_of_several_budgets_is_sound_alone() -> None:
 def test_a_union_keeps_the_sum_of_the_deltas_and_no_less() -> None:
     """Twelve `R_.05` and then `G_.1714` or `R_.405` at `R_{1,1e-6}`: 1.75 of one shared delta."""
     rule, promise = RULES["a union with one shared delta"].make()
-    assert isinstance(rule, SharedDelta) and isinstance(rule.filter, rz.UnionFilter)
+    assert isinstance(rule, FilterRule) and isinstance(rule.filter, rz.UnionFilter)
     union = rule.filter
     assert max(union.deltas) <= 1e-6
     for component in union.filters:
@@ -177,8 +176,10 @@ def test_a_union_keeps_the_sum_of_the_deltas_and_no_less() -> None:
 
 def test_stopped_components_that_stay_stopped_are_sound() -> None:
     rule, promise = RULES["a union whose components come back"].make()
-    assert isinstance(rule, RevivedUnion)
-    found = rz.attack_filter(rule.union, rule.catalogue, 3, accuracy=1e-2)
+    assert isinstance(rule, SeveralBudgets) and not rule.close_others
+    components = [each for each in rule.rules if isinstance(each, FilterRule)]
+    union = rz.UnionFilter([each.filter for each in components])
+    found = rz.attack_filter(union, components[0].catalogue, 3, accuracy=1e-2)
     assert found.verdict is not rz.Verdict.NO and found.guarantee == promise
     assert rz.attack(rule, promise, 2, accuracy=1e-2).violation > 0.1
 
@@ -189,7 +190,9 @@ def test_random_unions_keep_the_sum_and_revived_ones_do_not() -> None:
     for seed in range(60):
         union, queries = _random_union(random.Random(seed))
         assert rz.attack_filter(union, queries, 3).verdict is rz.Verdict.YES, seed
-        revived = rz.attack(RevivedUnion(union, queries), union.guarantee, 3)
+        components = [rz.as_rule(each, queries) for each in union.filters]
+        rule = SeveralBudgets(components, close_others=False)
+        revived = rz.attack(rule, union.guarantee, 3)
         caught += revived.verdict is rz.Verdict.NO
     assert caught >= 5
 

@@ -26,7 +26,7 @@ from residua.figures.counterexamples import (
     natural_filter_fails,
 )
 from residua.figures.gallery import GALLERY, ROUNDS, GuaranteePicture, guarantee_by_rounds
-from residua.figures.picture import Picture, thin, tradeoff_line
+from residua.figures.picture import Picture, tradeoff_line
 from residua.figures.strategy import COIN, REVEAL, StrategyPicture
 from residue_oracles import Check
 from snippets import ROOT
@@ -405,14 +405,6 @@ def test_lines_are_the_curves() -> None:
 def _corner(eps: mpf, delta: mpf, alpha: mpf) -> mpf:
     e = mp.exp(eps)
     return max(mpf(0), 1 - delta - e * alpha, (1 - delta - alpha) / e)
-
-
-def test_thinned_lines_keep_their_corners() -> None:
-    x = np.linspace(0.0, 1.0, 101)
-    y = np.abs(x - 0.3)
-    few = thin(x, y)
-    assert few[0].size <= 4 and 0.3 in few[0]
-    assert np.max(np.abs(np.interp(x, *few) - y)) <= 1e-3
 
 
 def test_numbers_are_plain_data(pictures: dict[str, Picture]) -> None:

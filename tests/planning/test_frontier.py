@@ -10,7 +10,7 @@ from residua.planning.frontier import FAMILIES, frontier
 
 @pytest.mark.parametrize("filter", [rz.GdpResidueFilter(0.5), rz.RenyiFilter(alpha=12.0, rho=0.4)])
 def test_counts_are_those_of_asking(filter: rz.Filter) -> None:
-    found = frontier(filter, points=4, span=4.0, most=40)
+    found = frontier(filter, points=4, most=40)
     assert [line.family for line in found.lines] == [family.name for family in FAMILIES]
     for line, family in zip(found.lines, FAMILIES, strict=True):
         noises = [1.0 / v if family.shrinks else v for v in line.values]
@@ -46,18 +46,13 @@ def test_what_never_fits_has_no_line() -> None:
     found = frontier(rz.BasicFilter(1.0, 0.0), points=3)
     kinds = {line.family: line for line in found.lines}
     assert kinds["Gaussian"].values == () and kinds["Laplace"].counts[0] == 1
-    assert "none fits" in found._repr_html_()
 
 
 def test_rows_for_a_data_frame() -> None:
-    found = frontier(
-        rz.BasicFilter(1.0, 1e-6), {"mine": lambda noise: rz.pure_dp(0.5 / noise)}, points=3
-    )
-    rows = found.records()
+    rows = frontier(rz.BasicFilter(1.0, 1e-6), points=3).records()
     assert {tuple(row) for row in rows} == {("family", "parameter", "value", "count")}
-    assert [row["count"] for row in rows] == sorted(row["count"] for row in rows)
-    assert found.to_dict()["rows"] == rows
-    assert found._repr_html_().count("<svg") == 1
+    counts = [row["count"] for row in rows if row["family"] == "Laplace"]
+    assert len(counts) == 3 and counts == sorted(counts)
 
 
 def test_progress_is_told_and_ends_where_it_was_said_to() -> None:
@@ -68,9 +63,7 @@ def test_progress_is_told_and_ends_where_it_was_said_to() -> None:
     assert told[-1][1:] == (12, 12)
 
 
-@pytest.mark.parametrize(
-    "bad", [{"points": 1}, {"span": 1.0}, {"span": float("nan")}, {"families": [1]}, {"most": -1}]
-)
+@pytest.mark.parametrize("bad", [{"points": 1}, {"points": 2.5}, {"most": -1}])
 def test_bad_arguments(bad: dict[str, Any]) -> None:
     with pytest.raises((rz.ArgumentError, rz.ArgumentTypeError)):
         frontier(rz.BasicFilter(1.0, 1e-6), **bad)

@@ -158,7 +158,7 @@ def _decide(losses: Sequence[Pld], rounds: int) -> Freeness:
     open_pairs = False
     worst: tuple[Witness, Triple] | None = None
     for a, c in combinations(members, 2):
-        if _are_ordered(a, c):
+        if dominated(a, c).proven or dominated(c, a).proven:
             continue
         for first in losses:
             gap = _triple_gap(first, a, c)
@@ -171,10 +171,6 @@ def _decide(losses: Sequence[Pld], rounds: int) -> Freeness:
     if open_pairs:
         return Freeness(Verdict.UNDECIDED, "an order or an equality could not be decided")
     return Freeness(Verdict.YES, "sup commutes with every query")
-
-
-def _are_ordered(a: Pld, c: Pld) -> bool:
-    return dominated(a, c).proven or dominated(c, a).proven
 
 
 def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
@@ -195,9 +191,9 @@ def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
     return largest_gap(from_exact(left), from_exact(right))
 
 
-def _widen(atoms: ExactAtoms, bits: int = 40) -> ExactAtoms:
+def _widen(atoms: ExactAtoms) -> ExactAtoms:
     """A PLD above with a margin in every corner that floats can see."""
-    grid = 1 << bits
+    grid = 1 << 40
     points = []
     for p, q in zip(atoms.p_tails, atoms.q_tails, strict=True):
         right = max(q * grid // atoms.q_den - 1, 0)

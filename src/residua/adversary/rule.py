@@ -265,25 +265,28 @@ def _verdict(spent: Pld, budget: Pld) -> Verdict:
     return dominated(spent, budget).verdict
 
 
-def closure(losses: Sequence[Pld], rounds: int, limit: int = 5_000) -> dict[tuple[int, ...], Pld]:
+MOST_COMPOSITIONS = 5_000
+"""How many compositions of a catalogue are listed: pairs of them are compared."""
+
+
+def closure(losses: Sequence[Pld], rounds: int) -> dict[tuple[int, ...], Pld]:
     """`𝓛^{<rounds}`: the compositions of fewer than `rounds` queries; `Id` is the first.
 
     Args:
         losses: the queries `𝓛`.
         rounds: `k`, 1 or more.
-        limit: how many compositions there may be.
 
     Returns:
         Each composition by how many of each query it takes.
 
     Raises:
-        TooLargeError: there are more than `limit` of them.
+        TooLargeError: there are more than `MOST_COMPOSITIONS` of them.
     """
     size = comb(len(losses) + rounds - 1, rounds - 1)
-    if size > limit:
+    if size > MOST_COMPOSITIONS:
         raise TooLargeError(
             f"{len(losses)} queries have {size} compositions of fewer than {rounds},"
-            f" more than the limit of {limit}"
+            f" more than the limit of {MOST_COMPOSITIONS}"
         )
     members: dict[tuple[int, ...], Pld] = {}
     for length in range(rounds):

@@ -28,7 +28,7 @@ from residua.adversary.unsound.demonstrations import (
     STEADY,
 )
 from residua.figures import picture
-from residua.figures.picture import Picture, as_math, delta_line, thin, tradeoff_line
+from residua.figures.picture import Picture, as_math, tradeoff_line
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
 
@@ -210,18 +210,16 @@ def counterexample(
 
 def _draw_curves(axes: Axes, panel: Counterexample) -> None:
     first, a, c = panel.words
-    promised, real = tradeoff_line(panel.budget), tradeoff_line(panel.adaptive)
-    alpha = np.unique(np.concatenate([promised[0], real[0]]))
-    high, low = (np.interp(alpha, *line) for line in (promised, real))
+    (alpha, high), (_, low) = tradeoff_line(panel.budget), tradeoff_line(panel.adaptive)
     axes.fill_between(alpha, low, high, where=list(low < high), interpolate=True, color=SHADE, lw=0)
-    axes.plot(*promised, label=as_math(f"budget {panel.budget_words}"), **picture.BUDGET)
+    axes.plot(alpha, high, label=as_math(f"budget {panel.budget_words}"), **picture.BUDGET)
     for words, after, how in zip(
         (a, c), panel.futures, (picture.FIRST, picture.SECOND), strict=True
     ):
         line = tradeoff_line(panel.first + after)
         axes.plot(*line, label=as_math(f"{first} ⊕ {words}"), **how)
-    axes.plot(*real, label="chosen after the answer", **picture.REAL)
-    top = math.ceil(20 * float(promised[1][0])) / 20
+    axes.plot(alpha, low, label="chosen after the answer", **picture.REAL)
+    top = math.ceil(20 * float(high[0])) / 20
     axes.set(xlim=(0, top), ylim=(0, top), xlabel="type I error", ylabel="least type II error")
     axes.set_aspect("equal")
     axes.legend(loc="upper right", fontsize=8.5, framealpha=1.0)
@@ -229,16 +227,14 @@ def _draw_curves(axes: Axes, panel: Counterexample) -> None:
 
 def _draw_excess(axes: Axes, panel: Counterexample) -> None:
     eps = np.unique(np.append(EPS_GRID, panel.eps))
-    promised = delta_line(panel.budget, eps)
-    plans = [delta_line(panel.first + after, eps) - promised for after in panel.futures]
-    real = thin(eps, delta_line(panel.adaptive, eps) - promised)
+    promised = np.asarray(panel.budget.delta(eps))
+    plans = [np.asarray((panel.first + after).delta(eps)) - promised for after in panel.futures]
+    real = np.asarray(panel.adaptive.delta(eps)) - promised
     axes.axhline(0.0, **picture.BUDGET)
     for plan, how in zip(plans, (picture.FIRST, picture.SECOND), strict=True):
-        axes.plot(*thin(eps, plan), **how)
-    axes.plot(*real, **picture.REAL)
-    axes.fill_between(
-        real[0], 0.0, real[1], where=list(real[1] > 0.0), interpolate=True, color=SHADE, lw=0
-    )
+        axes.plot(eps, plan, **how)
+    axes.plot(eps, real, **picture.REAL)
+    axes.fill_between(eps, 0.0, real, where=list(real > 0.0), interpolate=True, color=SHADE, lw=0)
     axes.plot([panel.eps], [panel.gap], marker="o", color=picture.REAL["color"])
     low = max(-2.5 * panel.gap, min(float(plan.min()) for plan in plans))
     axes.set(xlim=(0.0, EPS_GRID[-1]), ylim=(1.1 * low, 1.45 * panel.gap))

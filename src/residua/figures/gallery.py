@@ -31,7 +31,7 @@ from residua.adversary.natural.guarantee import Guarantee, natural_guarantee
 from residua.bounds import Floats
 from residua.figures import picture
 from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails
-from residua.figures.picture import Picture, as_math, delta_line, thin, tradeoff_line
+from residua.figures.picture import Picture, as_math, tradeoff_line
 from residua.figures.strategy import strategy_gain
 from residua.pld.constructors import approximate_dp, gaussian, pure_dp
 from residua.pld.pld import Pld
@@ -175,7 +175,7 @@ def _draw_curves(axes: Axes, panel: ResiduePanel) -> None:
 
 def _draw_unused(axes: Axes, panel: ResiduePanel) -> None:
     for mu, how in ((panel.mu_naive, picture.FIRST), (panel.mu_res, picture.REAL)):
-        axes.plot(*thin(EPS_GRID, _unused(panel, mu)), **how)
+        axes.plot(EPS_GRID, _unused(panel, mu), **how)
     axes.axhline(0.0, **picture.BUDGET)
     axes.set(
         xlim=(EPS_GRID[0], EPS_GRID[-1]),
@@ -187,8 +187,9 @@ def _draw_unused(axes: Axes, panel: ResiduePanel) -> None:
 
 def _unused(panel: ResiduePanel, mu: float) -> Floats:
     """Delta of the budget beyond that of the query composed with `G_mu`."""
-    budget = gaussian(mu=panel.mu)
-    return delta_line(budget, EPS_GRID) - delta_line(_plus(panel, mu), EPS_GRID)
+    budget, spent = gaussian(mu=panel.mu), _plus(panel, mu)
+    left: Floats = np.asarray(budget.delta(EPS_GRID)) - np.asarray(spent.delta(EPS_GRID))
+    return left
 
 
 def _plus(panel: ResiduePanel, mu: float) -> Pld:
@@ -276,12 +277,10 @@ def _above(value: float) -> str:
 
 
 def guarantee_by_rounds(
-    progress: Callable[[int, int], None] | None = None,
-    eps: float = 1.0,
-    delta: float = 1e-6,
-    rounds: tuple[int, ...] = ROUNDS,
+    progress: Callable[[int, int], None] | None = None, rounds: tuple[int, ...] = ROUNDS
 ) -> GuaranteePicture:
     """Compute the guarantee for each number of rounds, at ten times delta."""
+    eps, delta = 1.0, 1e-6
     proven, composed = [], []
     for done, k in enumerate(rounds, 1):
         found = natural_guarantee(eps, delta, k)

@@ -222,7 +222,10 @@ def check_loss_type(column: str | None, arrow_type: Any) -> None:
 def normalise(header: Header, table: pa.Table, column: str | None) -> tuple[Header, pa.Table]:
     """The table with the key columns and `loss`, all of the types that engines use."""
     kinds = zip(header.keys, header.key_types, strict=True)
-    types = tuple(_kind(name, known, table[name]) for name, known in kinds)
+    types = tuple(
+        known if known is not None and _empty(table[name]) else key_type(name, table[name].type)
+        for name, known in kinds
+    )
     header = check_types(header, types)
     columns = {}
     for name, kind in zip(header.keys, types, strict=True):
@@ -232,10 +235,6 @@ def normalise(header: Header, table: pa.Table, column: str | None) -> tuple[Head
             check_loss_type(column, table[column].type)
         columns["loss"] = _cast(column, table[column], pa.float64())
     return header, pa.table(columns)
-
-
-def _kind(name: str, known: str | None, column: Any) -> str:
-    return known if known is not None and _empty(column) else key_type(name, column.type)
 
 
 def _empty(column: Any) -> bool:

@@ -96,17 +96,16 @@ def gaussian_side(w: Floats, c: Floats) -> Floats:
     return np.asarray(root * length * total)
 
 
-def cost_of_leaving(w: Floats, eps: float, laplace: bool, start: Floats | None = None) -> Floats:
+def cost_of_leaving(w: Floats, eps: float, laplace: bool) -> Floats:
     """`c` with `G_√w ⊕ L ⪯ G_√(w+c)` proven, elementwise; infinite where it is not.
 
-    For `w > 0` and `0 < eps <= 16`. Above the exact cost by about 1e-12 of it. `start` is a good
-    guess.
+    For `w > 0` and `0 < eps <= 16`. Above the exact cost by about 1e-12 of it.
     """
     needed = query_side(w, eps, laplace)
     with np.errstate(all="ignore"):
         # B <= c/2, and B is concave in c: Newton's steps come from below.
-        c = np.maximum(_guess(w, needed) if start is None else start, 2.0 * needed)
-        for _ in range(60 if start is None else 2):
+        c = np.maximum(_guess(w, needed), 2.0 * needed)
+        for _ in range(60):
             slope = 0.5 * np.exp(-0.125 * c) * np.sqrt(w / (w + c))
             step = (needed - gaussian_side(w, c)) / slope
             c = np.maximum(c + step, 0.5 * c)
@@ -150,8 +149,6 @@ def _table(budgets: Integers, costs: Integers) -> CostTable:
 @lru_cache(maxsize=4096)
 def response_table(eps: float, laplace: bool, units: Units) -> CostTable:
     """For `R_eps`, or Laplace noise with `sensitivity / scale = eps`, `0 < eps <= 16`."""
-    from scipy.interpolate import CubicSpline
-
     most = float(units.capacity * units.size)
     square = eps * eps
     if most <= LEAST_LEFT * square:
@@ -168,8 +165,7 @@ def response_table(eps: float, laplace: bool, units: Units) -> CostTable:
     count = max(2, math.ceil((logs[-1] - logs[0]) / STEP) + 1)
     wanted = np.linspace(logs[0], logs[-1], count)
     w = np.exp(np.interp(wanted, logs, np.log(coarse)))
-    guess = np.exp(-CubicSpline(np.log(coarse), logs)(np.log(w)))
-    c = cost_of_leaving(w, eps, laplace, start=guess)
+    c = cost_of_leaving(w, eps, laplace)
     w, c = w[np.isfinite(c)], c[np.isfinite(c)]
     taken, kept_back = units.amounts_up(c), units.amounts_up(w)
     # The sum of the two must not wrap around; budgets above all capacities need no step.

@@ -9,6 +9,7 @@ description, changes no PLD, and a budget of another unit refuses it.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -24,11 +25,11 @@ from residua.mechanisms.mechanism import (
     NonNegative,
     Numbers,
     Probability,
-    Side,
     both,
     pair,
 )
 from residua.pld import constructors
+from residua.pld.arithmetic.exact import Side
 from residua.pld.constructors import approximate_dp, from_exact, gaussian, identity, infinite
 from residua.pld.discretise.regions import largest
 from residua.pld.pld import Pld
@@ -164,7 +165,28 @@ class Rdp(BlackBox):
 
 
 @dataclass(frozen=True)
-class FromAtoms(BlackBox):
+class GivenLoss(BlackBox):
+    """Base of descriptions that state a PLD: that of `remove`, which `add` reverses."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._pld()  # raises if the numbers do not go together
+
+    @abstractmethod
+    def _pld(self) -> Pld:
+        """The PLD of `remove`."""
+
+    def _plds(self, relation: str, _accuracy: float, _side: Side) -> dict[str, Pld]:
+        pld = self._pld()
+        if pld.is_symmetric:
+            return both(relation, pld)
+        if relation == relations.REPLACE_ONE:
+            return {"replace": pld | pld.reverse()}
+        return pair(relation, pld)
+
+
+@dataclass(frozen=True)
+class FromAtoms(GivenLoss):
     """Losses and their masses under `P`; the rest of `P` is at infinity.
 
     Under add-remove and zero-out the atoms are those of `remove`, and `add` is their reversal;
@@ -180,19 +202,12 @@ class FromAtoms(BlackBox):
     pair: ClassVar[str] = "the atoms and their tilt"
     reference: ClassVar[str] = "Meiser and Mohammadi 2018; Koskela, Jälkö and Honkela 2020"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._pld()
-
     def _pld(self) -> Pld:
         return constructors.from_atoms(self.losses, self.masses, self.mass_at_infinity)
 
-    def _plds(self, relation: str, _accuracy: float, _side: Side) -> dict[str, Pld]:
-        return _by_direction(relation, self._pld())
-
 
 @dataclass(frozen=True)
-class FromTradeoff(BlackBox):
+class FromTradeoff(GivenLoss):
     """The tradeoff curve through `(alphas[i], betas[i])`.
 
     Piecewise linear: `f`-DP. The curve is that of `remove`; `add` is its inverse, and replace-one
@@ -207,24 +222,8 @@ class FromTradeoff(BlackBox):
     pair: ClassVar[str] = "the finite pair with this curve"
     reference: ClassVar[str] = "Dong, Roth and Su 2022, proposition 2.2"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._pld()
-
     def _pld(self) -> Pld:
         return constructors.from_tradeoff(self.alphas, self.betas)
-
-    def _plds(self, relation: str, _accuracy: float, _side: Side) -> dict[str, Pld]:
-        return _by_direction(relation, self._pld())
-
-
-def _by_direction(relation: str, pld: Pld) -> dict[str, Pld]:
-    """A PLD and its reversal, or under replace-one the supremum of both."""
-    if pld.is_symmetric:
-        return both(relation, pld)
-    if relation == relations.REPLACE_ONE:
-        return {"replace": pld | pld.reverse()}
-    return pair(relation, pld)
 
 
 @dataclass(frozen=True)

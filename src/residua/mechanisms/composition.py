@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
-from residua.mechanisms.mechanism import Count, Inner, Mechanism, Side, check_mechanism
+from residua.mechanisms.mechanism import Count, Inner, Mechanism, check_mechanism
 from residua.mechanisms.relations import RELATIONS, directions
+from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld, composition
 from residua.sizes import LARGEST_COUNT
 

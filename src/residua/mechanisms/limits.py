@@ -13,8 +13,8 @@ from fractions import Fraction
 from math import inf, nextafter
 
 from residua.bounds import LARGEST_EPS, LEAST_EPS, float_down, float_up
-from residua.mechanisms.mechanism import Side
 from residua.pld import constructors
+from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
 
 LEAST_MU, LARGEST_MU = 1e-100, 1e100

@@ -12,17 +12,17 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Annotated, Any, ClassVar, Literal, get_type_hints
+from typing import Annotated, Any, ClassVar, get_type_hints
 
 from residua import checks
 from residua.bounds import Interval
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.mechanisms import relations
+from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
 from residua.sizes import DEEPEST
 from residua.work_limit import remembered
 
-Side = Literal["above", "below"]
 Check = Callable[[str, Any], Any]
 """Takes the name and the value of a field; returns the value to keep, or raises."""
 

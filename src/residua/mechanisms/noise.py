@@ -16,12 +16,11 @@ from residua.mechanisms.mechanism import (
     NonNegative,
     Numbers,
     Positive,
-    Side,
     both,
     pair,
 )
 from residua.mechanisms.relations import ADD_REMOVE, ZERO_OUT
-from residua.pld.arithmetic.exact import exp_of, fall_of, region
+from residua.pld.arithmetic.exact import Side, exp_of, fall_of, region
 from residua.pld.constructors import approximate_dp, from_exact, identity, infinite
 from residua.pld.discretise.regions import (
     LARGEST_SHIFT,

@@ -16,7 +16,6 @@ from residua.mechanisms.mechanism import (
     NonNegative,
     Positive,
     Probability,
-    Side,
 )
 from residua.mechanisms.noise import (
     DiscreteGaussian,
@@ -27,6 +26,7 @@ from residua.mechanisms.noise import (
 )
 from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT, directions
 from residua.pld import amplification
+from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
 
 LARGEST_DOUBLED = 1e300

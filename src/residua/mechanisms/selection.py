@@ -10,9 +10,9 @@ from residua import checks
 from residua.bounds import LARGEST_EPS, LEAST_EPS
 from residua.errors import ArgumentTypeError
 from residua.mechanisms import limits
-from residua.mechanisms.mechanism import Flag, Mechanism, NonNegative, Positive, Side, both
+from residua.mechanisms.mechanism import Flag, Mechanism, NonNegative, Positive, both
 from residua.mechanisms.relations import REPLACE_ONE, ZERO_OUT
-from residua.pld.arithmetic.exact import from_masses, response
+from residua.pld.arithmetic.exact import Side, from_masses, response
 from residua.pld.constructors import from_exact, identity, infinite
 from residua.pld.pld import Pld
 from residua.sizes import LARGEST_COUNT

@@ -6,16 +6,16 @@ Gaussian noise, from the least noise of which one more fits to some times as muc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.filters.base import Filter
-from residua.filters.query import Query, as_query
+from residua.filters.query import Query
 from residua.filters.state import State
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.how_many import as_filter, how_many
@@ -47,6 +47,9 @@ FAMILIES = (
     ),
 )
 
+SPAN = 8.0
+"""How many times the least noise of a line the largest one is."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -62,10 +65,7 @@ class Line:
 class Frontier:
     """How many more queries fit, by kind and noise."""
 
-    filter: str
-    left: str
     lines: tuple[Line, ...]
-    most: int
 
     def records(self) -> list[dict[str, Any]]:
         """As rows, for a data frame: `pandas.DataFrame(frontier.records())`."""
@@ -75,37 +75,22 @@ class Frontier:
             for value, count in zip(line.values, line.counts, strict=True)
         ]
 
-    def to_dict(self) -> dict[str, Any]:
-        """As plain data."""
-        return {"filter": self.filter, "left": self.left, "rows": self.records()}
-
-    def _repr_html_(self) -> str:
-        """What notebooks show."""
-        from residua.figures.notebook import frontier_html
-
-        return frontier_html(self)
-
 
 def frontier(
     filter: Filter,
-    families: Mapping[str, Callable[[float], Query]] | None = None,
     *,
     state: State | None = None,
     points: int = 9,
-    span: float = 8.0,
     most: int = 1_000,
     relation: str | None = None,
     progress: Progress | None = None,
 ) -> Frontier:
-    """How many more of each family fit, from the least noise that fits to `span` times as much.
+    """How many more of each family fit, from the least noise that fits to eight times as much.
 
     Args:
         filter: any filter; nothing is spent.
-        families: maps names to functions from a noise to a query that loses less as it grows; by
-            default the four of the module.
         state: where counting starts; by default where the filter is now.
         points: how many values of the noise there are for each family.
-        span: how many times the least noise the largest one is.
         most: where counts end, and a line with the first that does. A filter without a closed
             form decides every request, and a frontier should not take hours.
         relation: the neighbouring relation for mechanisms.
@@ -117,43 +102,28 @@ def frontier(
     filter, most = as_filter(filter), checks.count("most", most)
     points = checks.count("points", points)
     checks.require(points >= 2, "points", "at least 2", points)
-    span = checks.real("span", span, "above 1")
-    checks.require(1.0 < span <= 1e6, "span", "above 1 and at most 1e6", span)
     state = filter.state if state is None else filter.check_state(state)
-    chosen, lines = _families(families), []
-    for place, family in enumerate(chosen):
+    lines = []
+    for place, family in enumerate(FAMILIES):
 
         def report(done: int, family: Family = family, before: int = place * points) -> None:
             if progress is not None:
-                progress(family.name, before + done, len(chosen) * points)
+                progress(family.name, before + done, len(FAMILIES) * points)
 
         report(0)
         values: list[float] = []
         counts: list[int] = []
         start = _start(filter, state, family, relation)
-        for noise in () if start is None else np.geomspace(start, span * start, points).tolist():
+        for noise in () if start is None else np.geomspace(start, SPAN * start, points).tolist():
             rounded = float(f"{noise * (1.0 + 1e-6):.6g}")
-            try:
-                query = as_query(family.query(rounded))
-            except ArgumentError:
-                break
+            query = family.query(rounded)
             values.append(1.0 / rounded if family.shrinks else rounded)
             counts.append(how_many(filter, query, state=state, most=most, relation=relation))
             report(len(counts))
             if counts[-1] >= most:
                 break
         lines.append(Line(family.name, family.parameter, tuple(values), tuple(counts)))
-    return Frontier(repr(filter), filter.left_words(state), tuple(lines), most)
-
-
-def _families(given: Any) -> tuple[Family, ...]:
-    if given is None:
-        return FAMILIES
-    if not isinstance(given, Mapping) or not all(callable(make) for make in given.values()):
-        raise ArgumentTypeError(
-            f"families must map names to functions of the noise, got {checks.shown(given)}"
-        )
-    return tuple(Family(str(name), "noise", make) for name, make in given.items())
+    return Frontier(tuple(lines))
 
 
 def _start(filter: Filter, state: State, family: Family, relation: str | None) -> float | None:
@@ -161,7 +131,7 @@ def _start(filter: Filter, state: State, family: Family, relation: str | None) -
 
     def fits(noise: float) -> bool:
         try:
-            query = as_query(family.query(noise))
+            query = family.query(noise)
         except ArgumentError:
             return False
         return filter.decide(state, query, relation=relation).admitted

@@ -32,7 +32,6 @@ from residua.filters.additive.renyi import order
 from residua.filters.costs import largest_loss, missing_mass, renyi_cost, split, stated_renyi
 from residua.filters.query import Query, as_query, describe, relation_of
 from residua.mechanisms.mechanism import Mechanism
-from residua.pld.pld import Pld
 
 _SLACK = Decimal("1e-30")
 """Covers the roundings of decimals of forty digits."""
@@ -84,7 +83,7 @@ class Odometer:
                 raise ArgumentError(
                     f"relation must be {self.relation}, as for earlier queries, got {meant!r}"
                 )
-        stated, rest = split(asked, meant, lambda box: _declared_cost(box, self.alpha))
+        stated, rest = split(asked, meant, self._declared_cost)
         cost = renyi_cost(rest, self.alpha)
         if cost is None:
             raise ArgumentError(
@@ -93,9 +92,13 @@ class Odometer:
             )
         spent = self.spent + cost + (stated[0] if stated else Fraction(0))
         seen = replace(self, queries=self.queries + 1, spent=spent, relation=meant)
-        top = None if self.largest is None or stated else _largest(rest)
+        top = None if stated or missing_mass(rest) > 0 else largest_loss(rest)
         whole = None if top is None or self.largest is None else self.largest + top
         return replace(seen, largest=whole)
+
+    def _declared_cost(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
+        cost = stated_renyi(mechanism, self.alpha)
+        return None if cost is None else (cost,)
 
     @property
     def reading(self) -> Reading:
@@ -119,15 +122,6 @@ def _check_delta(value: float) -> float:
     delta = checks.real("delta", value, "in (0, 1)")
     checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
     return delta
-
-
-def _largest(loss: Pld) -> Fraction | None:
-    return None if missing_mass(loss) > 0 else largest_loss(loss)
-
-
-def _declared_cost(mechanism: Mechanism, alpha: float) -> tuple[Fraction, ...] | None:
-    cost = stated_renyi(mechanism, alpha)
-    return None if cost is None else (cost,)
 
 
 __all__ = ["Odometer", "Reading"]

@@ -103,20 +103,19 @@ def natural_guarantee(
         ArgumentError: an argument is out of range.
     """
     eps, delta, rounds, target = check_arguments(eps, delta, rounds, target_delta)
-    given = _check_choice(points)
+    given: tuple[float, ...] | str | None = None
+    if isinstance(points, str):
+        given = checks.one_of("points", points, ("paper", "remark"))
+    elif points is not None:
+        given = check_points(points)
     found = _best_bound(eps, delta, rounds, target, given)
-    # The search may do better in more rounds than in fewer; the guarantee must not.
-    for fewer in _smaller_powers(rounds):
+    # The search, for powers of two, may do better in more rounds than in fewer; the guarantee must
+    # not.
+    for fewer in (1 << i for i in range((rounds - 1).bit_length())):
         if _composed_eps(eps, delta, fewer, target) > found.eps:
             before = _best_bound(eps, delta, fewer, target, given)
             found = before if found.eps < before.eps < math.inf else found
     return found
-
-
-def _check_choice(points: Any) -> tuple[float, ...] | str | None:
-    if points is None or isinstance(points, str):
-        return points if points is None else checks.one_of("points", points, ("paper", "remark"))
-    return check_points(points)
 
 
 def _best_bound(
@@ -136,11 +135,6 @@ def _best_bound(
 def _composed_eps(eps: float, delta: float, rounds: int, target: float) -> float:
     """The budget composed with itself."""
     return float((rounds * approximate_dp(eps, delta)).epsilon(target))
-
-
-def _smaller_powers(rounds: int) -> list[int]:
-    """The powers of two below: plans are searched for these alone."""
-    return [1 << i for i in range((rounds - 1).bit_length())]
 
 
 def check_arguments(

@@ -26,7 +26,6 @@ for at once, as one query that costs all of it; the game ends there.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -37,7 +36,6 @@ from residua.adversary.finite import ACCURACY
 from residua.adversary.freeness import triple_budget
 from residua.adversary.rule import (
     CatalogueRule,
-    FilterRule,
     NaturalRule,
     PlanRule,
     Rule,
@@ -66,33 +64,13 @@ from residua.pld.pld import Pld
 _CLOSED = "closed"
 
 
-class AnyOf(Rule):
-    """Base of rules that admit a query if any of several rules admits it."""
-
-    rules: Sequence[Rule]
-
-    @property
-    def start(self) -> tuple[Hashable, ...]:
-        return tuple(rule.start for rule in self.rules)
-
-    @abstractmethod
-    def _state_after_refusal(self, state: Hashable) -> Hashable:
-        """The next state of a rule that does not admit a query."""
-
-    def _allowed(self, state: tuple[Hashable, ...]) -> Iterable[tuple[Pld, Hashable]]:
-        found: dict[Pld, list[Hashable]] = {}
-        for i, (rule, own) in enumerate(zip(self.rules, state, strict=True)):
-            for loss, after in rule.moves(own)[1:] if own != _CLOSED else ():
-                found.setdefault(loss, [self._state_after_refusal(one) for one in state])[i] = after
-        for loss, afters in found.items():
-            yield loss, tuple(afters)
-
-
 @dataclass(frozen=True)
-class SeveralBudgets(AnyOf):
-    """Admits what any of the rules admits; a rule that does not admit a query is closed."""
+class SeveralBudgets(Rule):
+    """Admits what any of the rules admits; one that does not admit a query may be closed."""
 
     rules: Sequence[Rule]
+    close_others: bool = True
+    """Whether a rule that does not admit a query is closed; otherwise it keeps its state."""
 
     def __post_init__(self) -> None:
         checks.set_fields(self, rules=tuple(self.rules))
@@ -101,47 +79,18 @@ class SeveralBudgets(AnyOf):
         for i, rule in enumerate(self.rules):
             checks.instance(f"rules[{i}]", rule, Rule, "a Rule")
 
-    def _state_after_refusal(self, _state: Hashable) -> Hashable:
-        return _CLOSED
-
-
-@dataclass(frozen=True, eq=False)
-class RevivedUnion(AnyOf):
-    """Admits what any component admits; those that do not keep their state and stay live."""
-
-    union: UnionFilter
-    catalogue: tuple[Query, ...]
-
-    def __post_init__(self) -> None:
-        checks.instance("union", self.union, UnionFilter, "a union")
-
-    @cached_property
-    def rules(self) -> tuple[FilterRule, ...]:  # type: ignore[override]
-        """The components by themselves."""
-        return tuple(as_rule(each, self.catalogue) for each in self.union.filters)
-
-    def _state_after_refusal(self, state: Hashable) -> Hashable:
-        return state
-
     @property
-    def promise(self) -> Pld:
-        """The guarantee of the union, which this rule does not keep."""
-        return self.union.guarantee
+    def start(self) -> tuple[Hashable, ...]:
+        return tuple(rule.start for rule in self.rules)
 
-
-@dataclass(frozen=True, eq=False)
-class SharedDelta(FilterRule):
-    """A union over a catalogue that promises the largest `delta` of its components."""
-
-    def __post_init__(self) -> None:
-        checks.instance("filter", self.filter, UnionFilter, "a union")
-        super().__post_init__()
-
-    @property
-    def promise(self) -> Pld:
-        """The guarantee that the rule claims and does not keep."""
-        assert isinstance(self.filter, UnionFilter) and self.filter.eps is not None
-        return approximate_dp(self.filter.eps, max(self.filter.deltas))
+    def _allowed(self, state: tuple[Hashable, ...]) -> Iterable[tuple[Pld, Hashable]]:
+        others = (_CLOSED,) * len(state) if self.close_others else state
+        found: dict[Pld, list[Hashable]] = {}
+        for i, (rule, own) in enumerate(zip(self.rules, state, strict=True)):
+            for loss, after in rule.moves(own)[1:] if own != _CLOSED else ():
+                found.setdefault(loss, list(others))[i] = after
+        for loss, afters in found.items():
+            yield loss, tuple(afters)
 
 
 Event = tuple[int, bool]
@@ -301,15 +250,15 @@ def _shared_delta_case() -> tuple[Rule, Pld]:
     """The same two plans as a union, whose deltas are not added up."""
     start, ends = 12 * pure_dp(0.05), (gaussian(mu=0.1714), pure_dp(0.405))
     plans = tuple(PlanFilter(1.0, 1e-6, (start, end)) for end in ends)
-    rule = SharedDelta(UnionFilter(plans, eps=1.0), (start, *ends))
-    return rule, rule.promise
+    union = UnionFilter(plans, eps=1.0)
+    return as_rule(union, (start, *ends)), approximate_dp(1.0, max(union.deltas))
 
 
 def _revived_union_case() -> tuple[Rule, Pld]:
     """Each component is used up by a query that the other does not admit."""
     union = UnionFilter((PureFilter(1.0), GdpFilter(0.5)))
-    rule = RevivedUnion(union, (pure_dp(1.0), gaussian(mu=0.5)))
-    return rule, rule.promise
+    rules = [as_rule(each, (pure_dp(1.0), gaussian(mu=0.5))) for each in union.filters]
+    return SeveralBudgets(rules, close_others=False), union.guarantee
 
 
 def _replay_case() -> tuple[Rule, Pld]:

@@ -28,7 +28,7 @@ import pyarrow as pa
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, StateUnavailable
 from residua.individual.cost_model import check_request
 from residua.individual.engines.engine import (
-    InspectedSpend,
+    OpenedSpend,
     SpendRequest,
     SpendResult,
     Store,
@@ -174,20 +174,21 @@ class DuckStore(Store):
         header, column, losses = self._source(cursor, reader, path, table)
         check_request(column, request.mechanism, request.levels)
         found = Findings.total(inspect_batch(header, one) for one in _batches(reader, losses))
-        spend = request.inspect(header, column, found)
+        spend = OpenedSpend(request, header, column, losses, found)
+        digest = spend.inspect()
         earlier = cursor.execute(
             "SELECT digest, number FROM spends WHERE spend_id = ?", [request.spend_id]
         ).fetchall()
         if earlier:
-            ((digest, number),) = earlier
-            spend.check_same(digest)
+            ((recorded, number),) = earlier
+            request.check_same(recorded, digest)
             query = f"SELECT {_key_names(header)} FROM active WHERE number = {int(number)}"
             active = cursor.sql(query).to_arrow_table()
             return None, SpendResult(request.spend_id, True, active)
         repeated = cursor.execute(_count_repeated(header, f"({losses})")).fetchall()
         check_no_duplicates(header, int(repeated[0][0]))
         self._ready(cursor, header)
-        active = self._charge(cursor, reader, spend, losses)
+        active = self._charge(cursor, reader, spend, digest)
         return header, SpendResult(request.spend_id, False, active)
 
     def _source(
@@ -222,8 +223,8 @@ class DuckStore(Store):
             cursor.execute(statement)
         cursor.execute("UPDATE meta SET value = ? WHERE name = 'header'", [header.to_json()])
 
-    def _charge(self, cursor: Any, reader: Any, spend: InspectedSpend, losses: str) -> Any:
-        header = spend.header
+    def _charge(self, cursor: Any, reader: Any, spend: OpenedSpend, digest: str) -> Any:
+        header, losses = spend.header, spend.losses
         first = self.header.subject_type is None
         size = 0 if first else _count(reader, "budgets")
         asked = int(reader.execute(f"SELECT count(*) FROM ({losses})").fetchall()[0][0])
@@ -240,7 +241,7 @@ class DuckStore(Store):
         cursor.execute(f"INSERT INTO active SELECT {number}, {keys} {taking_part}")
         for statement in _rewrite(header) if whole else _update(header):
             cursor.execute(statement)
-        row = [spend.request.spend_id, number, spend.digest]
+        row = [spend.request.spend_id, number, digest]
         cursor.execute("INSERT INTO spends VALUES (?, ?, ?)", row)
         active = cursor.sql(f"SELECT {keys} {taking_part}").to_arrow_table()
         cursor.execute("DROP TABLE decided")
@@ -312,9 +313,9 @@ _CATALOGUE = (
 _SQL_TYPES = {"int64": "BIGINT", "string": "VARCHAR"}
 
 
-def _key_names(header: Header, prefix: str = "") -> str:
+def _key_names(header: Header) -> str:
     """The key columns."""
-    return ", ".join(f"{prefix}{key}" for key in header.keys)
+    return ", ".join(header.keys)
 
 
 def _key_columns(header: Header) -> str:

@@ -5,8 +5,8 @@ a table engine. Joined rows go through the kernel one Arrow batch at a time: a r
 is left of its budget (`before`, null for the unknown), whether the spend asks for it, and its loss.
 What it would have left is `after`, -1 where the loss does not fit.
 
-A spend comes as a `SpendRequest`; once its losses were inspected, the hash in `InspectedSpend` says
-whether a retry is the same.
+A spend comes as a `SpendRequest`; once its losses are open, a hash of both says whether a retry is
+the same.
 """
 
 from __future__ import annotations
@@ -79,41 +79,41 @@ class SpendRequest:
     mechanism: Query | None
     levels: tuple[float, ...] | None
 
-    def inspect(self, header: Header, column: str | None, found: Findings) -> InspectedSpend:
-        """The spend once its losses were inspected; an error if anything is wrong with them."""
-        check_findings(header, column, found)
-        terms = {
-            "column": column,
-            "mechanism": _description(self.mechanism),
-            "levels": self.levels,
-            "rows": found.rows,
-            "losses": found.fingerprint,
-        }
-        text = json.dumps(terms, sort_keys=True)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        return InspectedSpend(self, header, column, digest)
+    def check_same(self, earlier: str, digest: str) -> None:
+        """Raise unless an earlier spend with this id had the same losses, by their hashes."""
+        if earlier != digest:
+            raise ArgumentError(
+                f"spend_id {self.spend_id!r} was used for another table of losses, or"
+                " another mechanism: a new spend needs a new id"
+            )
 
 
 @dataclass(frozen=True, eq=False)
-class InspectedSpend:
-    """A spend whose losses are good, with the hash that says whether a retry is the same."""
+class OpenedSpend:
+    """A spend whose losses an engine has made uniform, and its findings."""
 
     request: SpendRequest
     header: Header
     column: str | None
-    digest: str
+    losses: Any
+    findings: Findings
+
+    def inspect(self) -> str:
+        """The hash that says whether a retry is the same; an error if any losses are wrong."""
+        check_findings(self.header, self.column, self.findings)
+        terms = {
+            "column": self.column,
+            "mechanism": _description(self.request.mechanism),
+            "levels": self.request.levels,
+            "rows": self.findings.rows,
+            "losses": self.findings.fingerprint,
+        }
+        return hashlib.sha256(json.dumps(terms, sort_keys=True).encode()).hexdigest()
 
     def pricing(self) -> Pricing:
+        """How the losses are charged."""
         request = self.request
         return pricing_for(self.header.filter, self.column, request.mechanism, request.levels)
-
-    def check_same(self, digest: str) -> None:
-        """Raise unless an earlier spend with this id had the same losses."""
-        if digest != self.digest:
-            raise ArgumentError(
-                f"spend_id {self.request.spend_id!r} was used for another table of losses, or"
-                " another mechanism: a new spend needs a new id"
-            )
 
 
 def _description(query: Query | None) -> Any:
@@ -174,28 +174,18 @@ class Store(ABC):
         """Close files and connections."""
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
-    """Losses that an engine has made normalise, and its findings."""
-
-    header: Header
-    column: str | None
-    losses: Any
-    findings: Findings
-
-
 class TableEngine(ABC):
     """Reads a table of budgets, writes the next one and the active set."""
 
     @abstractmethod
     def open_losses(
         self, header: Header, request: SpendRequest, losses: Any, scratch: Path
-    ) -> Losses:
+    ) -> OpenedSpend:
         """Make losses uniform and inspect them; temporary files may go to `scratch`."""
 
     @abstractmethod
     def charge(
-        self, opened: Losses, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+        self, opened: OpenedSpend, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         """Write the budgets after the spend, and who takes part. Duplicate keys are an error."""
 
@@ -208,14 +198,14 @@ class TableEngine(ABC):
         return None
 
 
-def open_table(header: Header, request: SpendRequest, losses: Any) -> Losses:
+def open_table(header: Header, request: SpendRequest, losses: Any) -> OpenedSpend:
     """Losses that fit in memory, uniform and inspected."""
     table = as_table(losses)
     column = loss_column(header, table.column_names)
     check_request(column, request.mechanism, request.levels)
     header, table = normalise(header, table, column)
     found = Findings.total(inspect_batch(header, batch) for batch in table.to_batches())
-    return Losses(header, column, table, found)
+    return OpenedSpend(request, header, column, table, found)
 
 
 def key_schema(header: Header) -> Any:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, TooLargeError
 from residua.individual.engines.engine import (
-    Losses,
+    OpenedSpend,
     SpendRequest,
     SpendResult,
     Store,
@@ -155,17 +155,17 @@ class MemoryStore(Store):
 
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
         opened = open_table(self.header, request, losses)
-        spend = request.inspect(opened.header, opened.column, opened.findings)
+        digest = opened.inspect()
         with self._lock:
             if request.spend_id in self._spends:
-                digest, active = self._spends[request.spend_id]
-                spend.check_same(digest)
+                earlier, active = self._spends[request.spend_id]
+                request.check_same(earlier, digest)
                 return SpendResult(request.spend_id, True, active)
             columns = self._columns_for(opened.header)
             with _translated_errors():
-                active = columns.spend(opened.losses, spend.pricing())
+                active = columns.spend(opened.losses, opened.pricing())
             self._columns, self.header = columns, columns.header
-            self._spends[request.spend_id] = (spend.digest, active)
+            self._spends[request.spend_id] = (digest, active)
             return SpendResult(request.spend_id, False, active)
 
     def enroll(self, subjects: Any) -> None:
@@ -205,11 +205,11 @@ class NumpyEngine(TableEngine):
 
     def open_losses(
         self, header: Header, request: SpendRequest, losses: Any, _scratch: Path
-    ) -> Losses:
+    ) -> OpenedSpend:
         return open_table(header, request, losses)
 
     def charge(
-        self, opened: Losses, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+        self, opened: OpenedSpend, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         columns = _read(opened.header, budgets)
         taking_part = columns.spend(opened.losses, pricing)

@@ -171,19 +171,19 @@ class ParquetStore(Store):
     def spend(self, request: SpendRequest, losses: Any) -> SpendResult:
         with self._locked() as now:
             opened = self._engine.open_losses(now.header, request, losses, self._root / "scratch")
-            spend = request.inspect(opened.header, opened.column, opened.findings)
+            digest = opened.inspect()
             earlier = self._record(request.spend_id)
             if earlier is not None:
-                spend.check_same(earlier["digest"])
+                request.check_same(earlier["digest"], digest)
                 return SpendResult(request.spend_id, True, self._active(earlier))
             name = self._next_name(now)
             after, active = self._root / "budgets" / name, self._root / "active" / name
-            self._engine.charge(opened, spend.pricing(), self._budgets(now), after, active)
+            self._engine.charge(opened, opened.pricing(), self._budgets(now), after, active)
             sync_tree(after)
             sync_tree(active)
             record = {
                 "spend_id": request.spend_id,
-                "digest": spend.digest,
+                "digest": digest,
                 "active": name,
                 "files": list_files(active),
             }

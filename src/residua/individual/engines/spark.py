@@ -30,7 +30,7 @@ from residua.errors import (
 )
 from residua.individual.cost_model import check_request
 from residua.individual.engines.engine import (
-    Losses,
+    OpenedSpend,
     SpendRequest,
     TableEngine,
     priced_batch,
@@ -105,7 +105,7 @@ class SparkEngine(TableEngine):
     @_translated_errors(ArgumentError, "losses cannot be read by Spark")
     def open_losses(
         self, header: Header, request: SpendRequest, losses: Any, scratch: Path
-    ) -> Losses:
+    ) -> OpenedSpend:
         frame = self._frame(header, losses, scratch)
         kinds = dict(frame.dtypes)
         column = loss_column(header, list(frame.columns))
@@ -128,11 +128,11 @@ class SparkEngine(TableEngine):
 
         rows = frame.mapInArrow(inspect, "found string").collect()
         found = Findings.total(Findings(*json.loads(row.found)) for row in rows)
-        return Losses(header, column, frame, found)
+        return OpenedSpend(request, header, column, frame, found)
 
     @_translated_errors(StateUnavailable, "Spark could not charge, nothing was spent")
     def charge(
-        self, opened: Losses, pricing: Pricing, budgets: Path | None, after: Path, active: Path
+        self, opened: OpenedSpend, pricing: Pricing, budgets: Path | None, after: Path, active: Path
     ) -> None:
         from pyspark.sql import functions as sf
         from pyspark.sql.window import Window

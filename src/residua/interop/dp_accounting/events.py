@@ -308,12 +308,11 @@ def _inverse_variance(event: Any) -> Fraction | None:
 
 
 def _noise_of(inverse: Fraction) -> float:
-    """The largest `sigma` with `sigma^-2 >= inverse`, or a little less."""
+    """A float `sigma` with `sigma^-2 >= inverse`, the largest or next to it."""
     sigma = math.sqrt(1 / inverse)
     while Fraction(sigma) ** 2 * inverse > 1:
         sigma = math.nextafter(sigma, 0.0)
-    larger = math.nextafter(sigma, math.inf)
-    return larger if Fraction(larger) ** 2 * inverse <= 1 else sigma
+    return sigma
 
 
 _TRANSLATIONS: dict[str, Callable[[Any, str], Mechanism]] = {

@@ -35,6 +35,7 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from residua import checks
 from residua.bounds import Floats, float_down
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.pld.arithmetic.convexity_bounds import lower_hull
 from residua.pld.arithmetic.exact import integers
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.constructors import infinite
@@ -180,7 +181,7 @@ def _pmf_of(pld: Pld, interval: float) -> Any:
         x.append(_units(place, bits))
         v = -_units(-height, bits)
         heights.append(v if at >= 0.0 else one - x[-1] + -(-x[-1] * v >> bits))
-    kept = _hull(x, heights)
+    kept = lower_hull(x, heights)
     falls = [(heights[a] - heights[b], x[b] - x[a]) for a, b in pairwise(kept)]
     margin = 1.0 + 8.0 * len(kept) * U
     masses = {}
@@ -201,19 +202,6 @@ def _units(value: float, bits: int) -> int:
 def _float(units: int, bits: int) -> float:
     """A float at least so many units of `2^-bits`."""
     return math.nextafter(units / (1 << bits), math.inf) if units else 0.0
-
-
-def _hull(x: list[int], v: list[int]) -> list[int]:
-    """Indices of the lower convex hull of points with increasing `x`, exactly."""
-    kept: list[int] = []
-    for i in range(len(x)):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return kept
 
 
 def _upper(pld: Pld, t: Floats, dt: float) -> list[float]:

@@ -22,10 +22,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
+from fractions import Fraction
 from functools import reduce
 from typing import Any
 
 from residua import checks
+from residua.bounds import float_up
 from residua.errors import ArgumentError
 from residua.mechanisms.black_boxes import CURVE_ORDERS, LARGEST_DIVERGENCE, Rdp
 from residua.mechanisms.mechanism import Mechanism
@@ -124,6 +126,4 @@ def _mean(log_gamma: Decimal, shape: float) -> Decimal:
 
 def _up(value: Decimal) -> float:
     """A float at least `value`, whose own terms are known to forty digits."""
-    raised = Context(prec=17, rounding=ROUND_CEILING).create_decimal(value)
-    near = float(raised)
-    return near if Decimal(near) >= raised else math.nextafter(near, math.inf)
+    return float_up(Fraction(Context(prec=17, rounding=ROUND_CEILING).create_decimal(value)))

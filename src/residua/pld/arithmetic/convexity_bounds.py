@@ -14,7 +14,9 @@ bounds are within `O(width²)` of the curve. Everything is relative to `x_i`, in
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,3 +74,16 @@ def chord(hi: Floats, width: Floats, w: Floats) -> Floats:
     """The chord through the upper ends at `w`, rounded up."""
     value = hi[:-1] + (hi[1:] - hi[:-1]) * (w / width)
     return value + _SLACK * hi[:-1]
+
+
+def lower_hull(x: Sequence[Any], v: Sequence[Any]) -> list[int]:
+    """Indices of the lower convex hull of points with increasing `x`; exact for exact numbers."""
+    kept: list[int] = []
+    for i in range(len(x)):
+        while len(kept) > 1:
+            a, b = kept[-2], kept[-1]
+            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
+                break
+            kept.pop()
+        kept.append(i)
+    return kept

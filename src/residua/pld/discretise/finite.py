@@ -257,7 +257,8 @@ def region_above(
     above `ln x[0]`; otherwise the first slope says it.
     """
     x, v = [Fraction(0), *x], [Fraction(1), *v]
-    kept = _lower_hull(x, v)
+    work(4000.0 * len(x), 1000.0 * len(x))
+    kept = convexity_bounds.lower_hull(x, v)
     if tolerance is not None:
         v = _lifted(v, _overhang(x, v, kept, tolerance))
     points = []
@@ -286,7 +287,8 @@ def region_below(
     x = [Fraction(0), *(a for a, new in zip(x, first, strict=True) if new)]
     v = [Fraction(1), *(a for a, new in zip(v, first, strict=True) if new)]
     v = list(accumulate(v, min))
-    kept = _lower_hull(x, v)
+    work(4000.0 * len(x), 1000.0 * len(x))
+    kept = convexity_bounds.lower_hull(x, v)
     points = [(Fraction(0), at_infinity), (q_total, Fraction(1))]
     for a, b in pairwise(kept[1:]):
         slope = (v[a] - v[b]) / (x[b] - x[a])
@@ -295,20 +297,6 @@ def region_below(
         if slope > 0:
             points.append((slope, v[a] + x[a] * slope))
     return rounded_region(points, "below")
-
-
-def _lower_hull(x: list[Fraction], v: list[Fraction]) -> list[int]:
-    """Indices of the lower convex hull of points with increasing `x`, exactly."""
-    work(4000.0 * len(x), 1000.0 * len(x))
-    kept: list[int] = []
-    for i in range(len(x)):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (v[b] - v[a]) * (x[i] - x[b]) < (v[i] - v[b]) * (x[b] - x[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return kept
 
 
 def _overhang(x: list[Fraction], v: list[Fraction], kept: list[int], tolerance: float) -> Fraction:

@@ -30,6 +30,7 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic.convexity_bounds import lower_hull
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import approximate_dp
 from residua.pld.constructors import gaussian as gaussian_of
@@ -162,7 +163,7 @@ def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Float
     enough = np.flatnonzero(high - floor <= level)
     last = int(enough[0]) if enough.size else t.size - 1
     t, high = t[: last + 1], np.minimum.accumulate(high[: last + 1])
-    kept = _lower_hull(np.exp(t), high)
+    kept = lower_hull(np.exp(t).tolist(), high.tolist())
     t, high = t[kept], high[kept]
     if t.size < 2:
         return (np.empty(0), np.empty(0)), float(high[-1])
@@ -178,18 +179,6 @@ def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Float
     needed = (high - high[-1])[:-1] / np.maximum(sums[:-1], 1e-300)
     scale = max(1.0, float(np.max(needed))) * (1.0 + 1e-12)
     return (places, weights * scale), float(high[-1]) * (1.0 + 1e-12)
-
-
-def _lower_hull(x: Floats, h: Floats) -> list[int]:
-    kept: list[int] = []
-    for i in range(x.size):
-        while len(kept) > 1:
-            a, b = kept[-2], kept[-1]
-            if (h[b] - h[a]) * (x[i] - x[b]) < (h[i] - h[b]) * (x[b] - x[a]):
-                break
-            kept.pop()
-        kept.append(i)
-    return kept
 
 
 # -- the budget ---------------------------------------------------------------------------------
