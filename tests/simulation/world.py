@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 from unittest import mock
 
@@ -84,8 +85,11 @@ class SimulatedStore(SqliteStore):
 
     def _connect(self) -> sqlite3.Connection:
         made = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        made.create_function("simulated_now", 0, lambda: clock.written(self.world.time))
+        made.create_function("simulated_now", 0, self._now)
         return made
+
+    def _now(self) -> str:
+        return clock.text(datetime.fromtimestamp(self.world.time, UTC))
 
     def settle(self) -> None:
         """There is no journal to choose."""

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote
@@ -89,7 +90,7 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
 def set_clock(ledger: rz.Ledger, seconds: float) -> None:
     """Stop the time of a ledger's database, as far as this process asks for it."""
     store = ledger.store
-    store.now = f"'{clock.written(seconds)}'"  # type: ignore[misc]
+    store.now = f"'{clock.text(datetime.fromtimestamp(seconds, UTC))}'"  # type: ignore[misc]
     vars(store).pop("facts_and_time", None)
 
 

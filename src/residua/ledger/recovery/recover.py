@@ -233,7 +233,7 @@ class _Recovery:
             known = [facts["incarnation"], said]
             if self.ledger != facts["ledger"]:
                 # It is unknown how many the lost store had, but not more than one a second.
-                known.append(f"{int(clock.seconds(work.now))}-")
+                known.append(f"{int(clock.moment(work.now).timestamp())}-")
             self.incarnation = next_incarnation(*known)
             self._say(connection, said or self._begun)
             self._check_whole()
