@@ -233,7 +233,7 @@ def stated_holds(
     tables = tables_of(work, entry, state_text)
     found = []
     for state in states:
-        text = entry.write_state(state)
+        text = entry.filter.state_to_json(state)
         plain: dict[str, Any] = json.loads(text)
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
         others = tables_of(work, entry, text)

@@ -92,7 +92,9 @@ def _record(
     after: dict[str, str] = {}
     held: dict[str, Canonical] = {}
     if admitted and type != "hold":
-        after = {entry.name: entry.write_state(decisions[entry.name].state) for entry in entries}
+        after = {
+            entry.name: entry.filter.state_to_json(decisions[entry.name].state) for entry in entries
+        }
     for entry in entries if admitted else ():
         decided = decisions[entry.name]
         if len(decided.held) > decided.kept:
