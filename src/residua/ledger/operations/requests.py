@@ -142,7 +142,7 @@ def check_holds_provable(
         decides = entry.filter.deciding_filter(state, query.query, entry.relation)
         if decides is entry.filter:
             continue
-        why = query.unprovable(decides.to_json(), entry.relation)
+        why = query.unprovable(decides, entry.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must leave the open holds of {entry.name!r} verifiable, and {query} would"
