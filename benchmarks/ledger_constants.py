@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 import residua as rz
-from benchmarks.ledger import QUERY, postgres, rate
-from residua.ledger.api.commands import Call
+from benchmarks.ledger import QUERY, Call, many, postgres, rate
 
 SIZES = (1, 4, 16, 64)
 CLIENTS = 16
@@ -115,7 +114,7 @@ def timed(ledger: rz.Ledger, names: list[str], size: int, seconds: float) -> lis
         chosen = rng.sample(names, size)
         calls = [Call("spend", {"budgets": name, "query": QUERY}) for name in chosen]
         start = time.perf_counter()
-        answers = ledger.many(calls)
+        answers = many(ledger, calls)
         found.append(time.perf_counter() - start)
         assert all(answer.admitted for answer in answers)
     return found
