@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from residua.errors import (
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.committer import Committer
 from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.recovery.export_file import is_database
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, FileAnchor, StateAnchor
 from residua.ledger.storage.schema import HOME, check_facts, facts_in
@@ -33,9 +35,6 @@ from residua.ledger.storage.store import (
     open_store,
     place,
 )
-
-_SQLITE = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
 
 
 def open_ledger(
@@ -186,9 +185,10 @@ def _anchor(
     if not isinstance(given, (str, os.PathLike)) or not isinstance(os.fspath(given), str):
         raise ArgumentTypeError(f"anchor must be a path or an address, got {checks.shown(given)}")
     _check_outside(where, Path(given))
-    if _is_database(Path(given)):
-        # A recovery would put an anchor in its place.
-        raise ArgumentError(f"anchor must be a separate file, got {given}, which is a database")
+    with suppress(OSError):
+        if is_database(Path(given)):
+            # A recovery would put an anchor in its place.
+            raise ArgumentError(f"anchor must be a separate file, got {given}, which is a database")
     return FileAnchor(Path(given))
 
 
@@ -201,14 +201,6 @@ def _check_outside(where: Place, anchor: Path) -> None:
         raise ArgumentError(
             f"anchor must be outside the ledger, got {anchor}, which is the ledger itself"
         )
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
 
 
 def _state_directory() -> Path:
