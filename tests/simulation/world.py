@@ -40,7 +40,7 @@ from residua.ledger.api.opening import ledger_facts
 from residua.ledger.domain import clock
 from residua.ledger.operations import early_decisions, faults, group_commit
 from residua.ledger.operations.committer import Committer
-from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.recovery.anchor_check import compare_with_anchor
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
 from residua.ledger.storage.sqlite import SqliteStore
 from residua.ledger.storage.store import Again, CommitUnknown, Lost, Place, Store
@@ -313,7 +313,7 @@ class World:
         facts = ledger_facts(store, create=True)
         committer = Committer(store, None, facts["ledger"], facts["incarnation"])
         committer.anchor = self.anchor(self)
-        committer.closed = hold_against_anchor(committer)
+        committer.closed = compare_with_anchor(committer)
         return rz.Ledger(committer)
 
     # -- what the ledger meets ----------------------------------------------------------

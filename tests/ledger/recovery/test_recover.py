@@ -292,7 +292,7 @@ def test_a_recovery_that_was_cut_before_its_anchor_began_is_done_again(
     again = open_()
     assert again.read_only is None
     with again.store.reading() as connection:
-        assert UNANCHORED not in (facts_in(connection) or {})
+        assert UNANCHORED not in facts_in(connection)
 
 
 def test_an_anchor_that_is_newer_than_the_store_still_tells(tmp_path: Path) -> None:

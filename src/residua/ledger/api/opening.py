@@ -20,7 +20,7 @@ from residua.errors import (
 )
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.committer import Committer
-from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.recovery.anchor_check import compare_with_anchor
 from residua.ledger.recovery.export_file import is_database
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, FileAnchor, StateAnchor
@@ -77,7 +77,7 @@ def open_ledger(
         if read_only:
             committer.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
-            committer.closed = hold_against_anchor(committer)
+            committer.closed = compare_with_anchor(committer)
         return Ledger(committer, principal)
     except BaseException as error:
         store.close()
@@ -132,13 +132,13 @@ def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str
         facts = _check_ledger(store, connection, create and not read_only)
     if not read_only:
         store.settle()
-    if facts is not None:
+    if facts:
         return facts
     with store.writing() as connection:
         store.lock_schema(connection)
         # Another process may have made it since.
         facts = _check_ledger(store, connection, create)
-        if facts is not None:
+        if facts:
             return facts
         schema.METADATA.create_all(connection)
         facts = {
@@ -155,11 +155,11 @@ def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str
     return facts
 
 
-def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
+def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str]:
     if store.foreign(connection):
         raise NotALedger(f"{store.place} is a database but not a ledger")
     facts = facts_in(connection)
-    if facts is not None:
+    if facts:
         check_facts(store.place, facts)
     elif not create:
         raise NotALedger(f"there is no ledger at {store.place}")
