@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 from unittest import mock
 
@@ -39,7 +40,7 @@ from residua.ledger.api.opening import ledger_facts
 from residua.ledger.domain import clock
 from residua.ledger.operations import early_decisions, faults, group_commit
 from residua.ledger.operations.committer import Committer
-from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.recovery.anchor_check import compare_with_anchor
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
 from residua.ledger.storage.sqlite import SqliteStore
 from residua.ledger.storage.store import Again, CommitUnknown, Lost, Place, Store
@@ -84,8 +85,11 @@ class SimulatedStore(SqliteStore):
 
     def _connect(self) -> sqlite3.Connection:
         made = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        made.create_function("simulated_now", 0, lambda: clock.written(self.world.time))
+        made.create_function("simulated_now", 0, self._now)
         return made
+
+    def _now(self) -> str:
+        return clock.text(datetime.fromtimestamp(self.world.time, UTC))
 
     def settle(self) -> None:
         """There is no journal to choose."""
@@ -309,7 +313,7 @@ class World:
         facts = ledger_facts(store, create=True)
         committer = Committer(store, None, facts["ledger"], facts["incarnation"])
         committer.anchor = self.anchor(self)
-        committer.closed = hold_against_anchor(committer)
+        committer.closed = compare_with_anchor(committer)
         return rz.Ledger(committer)
 
     # -- what the ledger meets ----------------------------------------------------------

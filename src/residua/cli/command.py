@@ -23,9 +23,13 @@ class Result(NamedTuple):
     """The exit code."""
 
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
 _AS_JSON = inspect.Parameter(
-    "as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson
+    "as_json",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=False,
+    annotation=Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+    ],
 )
 
 
@@ -39,6 +43,7 @@ def command(
     """Make a function a command of a group; its parameters are options, and `--json` is added.
 
     The section `Options:` of the function's docstring has their help, with the metavar in brackets.
+    A function that declares `as_json` gets the value of `--json`; it may return nothing and print.
 
     Args:
         group: where the command is listed.
@@ -49,19 +54,22 @@ def command(
     """
 
     def decorate(function: Callable[..., Result | None]) -> Callable[..., None]:
-        own = list(inspect.signature(function).parameters.values())
+        every = inspect.signature(function).parameters
+        own = [each for each in every.values() if each.name != _AS_JSON.name]
         place = [] if at is None else list(inspect.signature(at).parameters.values())
 
         @functools.wraps(function)
         def run(as_json: bool, **given: Any) -> None:
             where = {each.name: given.pop(each.name) for each in place}
+            if _AS_JSON.name in every:
+                given[_AS_JSON.name] = as_json
             if at is None:
                 result = function(**given)
             else:
                 with at(**where) as opened:
                     result = function(opened, **given)
             if result is not None:
-                finish(result, as_json)
+                _finish(result, as_json)
 
         run.__doc__, helps = _options_in(inspect.getdoc(function) or "")
         options = [_declared(each, helps) for each in (own if at is None else own[1:])]
@@ -105,7 +113,7 @@ def _declared(
     return parameter.replace(annotation=Annotated[parameter.annotation, option])
 
 
-def finish(result: Result, as_json: bool) -> None:
+def _finish(result: Result, as_json: bool) -> None:
     """Print a result and exit with its code."""
     if as_json:
         output.print_json(result.data)

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote
@@ -89,7 +90,7 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
 def set_clock(ledger: rz.Ledger, seconds: float) -> None:
     """Stop the time of a ledger's database, as far as this process asks for it."""
     store = ledger.store
-    store.now = f"'{clock.written(seconds)}'"  # type: ignore[misc]
+    store.now = f"'{clock.text(datetime.fromtimestamp(seconds, UTC))}'"  # type: ignore[misc]
     vars(store).pop("facts_and_time", None)
 
 
@@ -291,7 +292,7 @@ def test_a_recovery_that_was_cut_before_its_anchor_began_is_done_again(
     again = open_()
     assert again.read_only is None
     with again.store.reading() as connection:
-        assert UNANCHORED not in (facts_in(connection) or {})
+        assert UNANCHORED not in facts_in(connection)
 
 
 def test_an_anchor_that_is_newer_than_the_store_still_tells(tmp_path: Path) -> None:

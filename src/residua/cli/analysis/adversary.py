@@ -51,7 +51,7 @@ def attack(
     Options:
       filter: Attack this filter, as JSON or in short, with these queries.
       rounds: Number of queries, for --filter.
-      kind: Attack an example of this kind of filter only; may be repeated.
+      kind (KIND): Attack an example of this kind of filter only; may be repeated.
 
     Example:
       residua attack --kind pure
@@ -145,12 +145,7 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
     if isinstance(filter, NaturalFilter) and not filter.free:
         rows.append(("the budget", _kept(judge(found.worst, filter.budget))))
     if found.witness is not None:
-        rows.append(
-            (
-                "exceeded",
-                f"by {output.below(found.violation, 4)} at eps = {math.log(found.witness):.6g}",
-            )
-        )
+        rows.append(("exceeded", _excess(found.violation, found.witness)))
     return rows
 
 

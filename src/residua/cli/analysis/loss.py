@@ -183,8 +183,8 @@ def describe(
     parameters are inf if any mass, however small, is at infinity.
 
     Options:
-      delta: Show eps at this delta; may be repeated.
-      eps: Show delta at this eps; may be repeated.
+      delta (DELTA): Show eps at this delta; may be repeated.
+      eps (EPS): Show delta at this eps; may be repeated.
       out (DIR): Draw the curves and write them to this directory.
 
     Example:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import output, stores
-from residua.cli.command import AsJson, Result, command, subgroup
+from residua.cli.command import Result, command, subgroup
 
 if TYPE_CHECKING:
     from residua.service.auth import Token
@@ -18,32 +18,17 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 group = subgroup(app, "token")
 
 
-@app.command()
+@command(app)
 def serve(
-    store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="A file, sqlite:///... or postgresql://... "
-            "(default: RESIDUA_STORE, then sqlite:///budgets.db).",
-        ),
-    ] = None,
-    host: Annotated[str | None, typer.Option(help="Listen on this address.")] = None,
-    port: Annotated[int | None, typer.Option(help="Listen on this port; 0 for a free one.")] = None,
-    dev: Annotated[
-        bool, typer.Option("--dev", help="Treat every caller as an admin; on loopback only.")
-    ] = False,
-    config: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Read settings from this TOML file.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes for slow computations.")
-    ] = None,
-    log_format: Annotated[str | None, typer.Option(help="Log as json or text.")] = None,
-    log_level: Annotated[
-        str | None, typer.Option(help="Lowest level to log: debug, info, warning or error.")
-    ] = None,
-    as_json: AsJson = False,
+    store: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    dev: bool = False,
+    config: str | None = None,
+    workers: int | None = None,
+    log_format: str | None = None,
+    log_level: str | None = None,
+    as_json: bool = False,
 ) -> None:
     """Run the budget service until it is stopped.
 
@@ -51,10 +36,21 @@ def serve(
     beyond loopback until a token exists. Settings can also come from the environment (RESIDUA_PORT)
     or from a file; see docs/service.md. With --json the address is printed as a JSON object.
 
+    Options:
+      store (URL): A file, sqlite:///... or postgresql://... (default: RESIDUA_STORE, then
+          sqlite:///budgets.db).
+      host: Listen on this address.
+      port: Listen on this port; 0 for a free one.
+      dev: Treat every caller as an admin; on loopback only.
+      config (FILE): Read settings from this TOML file.
+      workers: Number of processes for slow computations.
+      log_format: Log as json or text.
+      log_level: Lowest level to log: debug, info, warning or error.
+
     Example:
       residua serve --store sqlite:///budgets.db --port 8321
       residua serve --dev --log-format text
-    """  # fmt: skip
+    """
     stores.need("fastapi", "uvicorn", "sqlalchemy", "prometheus_client")
     from residua.service.serving import run
     from residua.service.settings import gather
@@ -111,7 +107,7 @@ def create(
     Options:
       role: The role: admin, engine, analyst or auditor.
       name: The principal that the ledger records; keys belong to it.
-      budget: Restrict to this budget, or a prefix followed by *; may be repeated.
+      budget (BUDGET): Restrict to this budget, or a prefix followed by *; may be repeated.
       days: Days until the token expires.
 
     Example:

@@ -232,23 +232,10 @@ def _balance(answer: Any, ledger: Any, named: str | list[str]) -> Any:
 
 def _left(shown: dict[str, Any]) -> list[tuple[str, str]]:
     """What is left, as rows: one, or one for each of several budgets."""
-    label, balance = shown["remaining_is"], shown["balance"]
-    if not balance:
-        left = _in_words(shown["remaining"])
-        return [(label, left)] if left else []
+    label, balance = shown["remaining_is"], shown["balance"] or {}
     if "share" in balance:
         return [(label, balance["text"])]
     return [(f"{label} in {name}", one["text"]) for name, one in balance.items() if one]
-
-
-def _in_words(remaining: Any) -> str:
-    """What is left, in words."""
-    if not isinstance(remaining, dict):
-        return ""
-    if isinstance(remaining.get("text"), str):
-        return str(remaining["text"])
-    parts = [f"{name}: {_in_words(value)}" for name, value in remaining.items()]
-    return "; ".join(part for part in parts if not part.endswith(": "))
 
 
 def _labelled_reason(shown: dict[str, Any]) -> str:

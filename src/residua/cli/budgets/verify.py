@@ -129,9 +129,10 @@ def _verify(
 
 
 def _is_database(path: Path) -> bool:
+    from residua.ledger.recovery.export_file import is_database
+
     try:
-        with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\x00"
+        return is_database(path)
     except FileNotFoundError:
         raise ArgumentError(f"LEDGER: there is no file {str(path)!r}; {_EXPECTED}") from None
     except IsADirectoryError:

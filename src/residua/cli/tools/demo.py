@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from residua.cli import output
-from residua.cli.command import AsJson, Result, finish
+from residua.cli.command import Result, command
 from residua.errors import ArgumentError, ResiduaError
 
 if TYPE_CHECKING:
@@ -94,14 +94,8 @@ class Run(NamedTuple):
     left: str
 
 
-@app.command()
-def demo(
-    out: Annotated[
-        Path, typer.Option(help="Write the ledger and the picture to this directory.")
-    ] = Path("out"),
-    seed: Annotated[int, typer.Option(help="Random seed for the noise.")] = 7,
-    as_json: AsJson = False,
-) -> None:
+@command(app)
+def demo(out: Path = Path("out"), seed: int = 7, as_json: bool = False) -> Result:
     """Run an adaptive analyst against several filters.
 
     Every week the analyst counts visits roughly, then again with less noise where the answers are
@@ -111,6 +105,10 @@ def demo(
 
     The ledger is demo.db and replaces that of an earlier demonstration. Any other file of this name
     is left alone, and the ledger is demo-2.db.
+
+    Options:
+      out: Write the ledger and the picture to this directory.
+      seed: Random seed for the noise.
 
     Example:
       residua demo --out out
@@ -175,7 +173,7 @@ def demo(
         and {"ok": report.ok, "proven": report.proven, "undecided": report.undecided},
         "pictures": [drawn.words],
     }
-    finish(Result(shown, words), as_json)
+    return Result(shown, words)
 
 
 def _filters() -> dict[str, "Filter"]:

@@ -3,11 +3,11 @@
 import platform
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version as installed
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Thread
 from typing import Any, NamedTuple
 
 import typer
@@ -123,19 +123,12 @@ def _ledger(seconds: float) -> list[Rate]:
                 ledger.spend("bench", query)
 
             rates = [Rate("durable spends, one caller", *_measure(spend, seconds))]
-            counts = [0] * CALLERS
-
-            def caller(place: int) -> None:
-                counts[place], _ = _measure(spend, seconds)
-
             begun = time.perf_counter()
-            threads = [Thread(target=caller, args=(place,)) for place in range(CALLERS)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            with ThreadPoolExecutor(CALLERS) as callers:
+                running = [callers.submit(_measure, spend, seconds) for _ in range(CALLERS)]
             passed = time.perf_counter() - begun
-            rates.append(Rate(f"durable spends, {CALLERS} callers", sum(counts), passed))
+            count = sum(each.result()[0] for each in running)
+            rates.append(Rate(f"durable spends, {CALLERS} callers", count, passed))
             if find_spec("flint"):
                 begun = time.perf_counter()
                 proven = ledger.verify().proven

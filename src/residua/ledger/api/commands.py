@@ -12,40 +12,35 @@ from residua.records import LONGEST_HOLD
 
 
 def spend(
-    principal: str,
-    budgets: Any,
-    query: Any,
-    key: str | None = None,
-    assume_budget_relation: bool = False,
+    principal: str, budgets: Any, query: Any, key: Any = None, assume_budget_relation: bool = False
 ) -> Spend:
     """A spend, its arguments checked."""
-    names, one = arguments.names(budgets)
-    assumed = checks.flag("assume_budget_relation", assume_budget_relation)
-    return Spend(
-        principal=principal, names=names, one=one, query=describe_query(query),
-        key=arguments.key(key),
-        assumed=assumed, fresh=key is None,
-    )  # fmt: skip
+    return Spend(**_fields(principal, budgets, query, key, assume_budget_relation))
 
 
 def reserve(
     principal: str,
     budgets: Any,
     query: Any,
-    key: str | None = None,
+    key: Any = None,
     ttl: float = 3600.0,
     assume_budget_relation: bool = False,
 ) -> Reserve:
     """A reservation, its arguments checked."""
-    names, one = arguments.names(budgets)
-    assumed = checks.flag("assume_budget_relation", assume_budget_relation)
+    fields = _fields(principal, budgets, query, key, assume_budget_relation)
     seconds = checks.positive("ttl", ttl)
     checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 7 days", ttl)
-    return Reserve(
-        principal=principal, names=names, one=one, query=describe_query(query),
-        key=arguments.key(key),
-        assumed=assumed, fresh=key is None, ttl=seconds,
-    )  # fmt: skip
+    return Reserve(**fields, ttl=seconds)
+
+
+def _fields(principal: str, budgets: Any, query: Any, key: Any, assumed: bool) -> dict[str, Any]:
+    """The fields that a spend and a reservation share."""
+    names, one = arguments.names(budgets)
+    checks.flag("assume_budget_relation", assumed)
+    return {
+        "principal": principal, "names": names, "one": one, "query": describe_query(query),
+        "key": arguments.key(key), "fresh": key is None, "assumed": assumed,
+    }  # fmt: skip
 
 
 def commit(principal: str, hold: str, key: str | None = None) -> Commit:

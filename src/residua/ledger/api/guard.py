@@ -61,65 +61,56 @@ class Guard:
             raise ArgumentTypeError(
                 "a guard of an AsyncClient must be awaited: async with, or an async function"
             )
-        hold = self._hold()
-        if not hold.admitted:
-            raise Refused(hold.reason, hold)
         try:
-            if given_up is not None and given_up.is_set():
-                raise asyncio.CancelledError
-            receipt: Receipt = hold.commit()
-        except OutcomeUnknown:
-            raise
-        except BaseException:
-            with suppress(ResiduaError):
-                hold.cancel(_BEFORE)
-            raise
-        if not receipt.admitted:
-            with suppress(ResiduaError):
-                hold.cancel(_REFUSED)
-        return _permitted(receipt, hold.key)
+            self._hold_and_commit(given_up).send(None)
+        except StopIteration as done:
+            receipt: Receipt = done.value
+            return receipt
+        raise AssertionError("only an asynchronous ledger is awaited")
 
     async def admit_async(self) -> Receipt:
         """The same, without holding up the event loop; a task cancelled in time pays nothing."""
-        if self._is_async:
-            return await self._admit_async()
         given_up = Event()
+        if self._is_async:
+            return await self._hold_and_commit(given_up)
         try:
             return await asyncio.to_thread(self.admit, given_up)
         except asyncio.CancelledError:
             given_up.set()
             raise
 
-    async def _admit_async(self) -> Receipt:
-        hold = await self._hold()
+    async def _hold_and_commit(self, given_up: Event | None) -> Receipt:
+        """Hold and commit; only a ledger that is asynchronous is awaited."""
+        hold = await _answered(
+            self.ledger.reserve(
+                self.budgets,
+                self.mechanism,
+                key=self.key,
+                ttl=self.ttl,
+                assume_budget_relation=self.assumed,
+            )
+        )
         if not hold.admitted:
             raise Refused(hold.reason, hold)
         try:
-            receipt: Receipt = await hold.commit()
+            if given_up is not None and given_up.is_set():
+                raise asyncio.CancelledError
+            receipt: Receipt = await _answered(hold.commit())
         except OutcomeUnknown:
             raise
         except BaseException:
-            # Of a commit that arrived nothing comes back: there is no such hold then.
+            # A commit that arrived is not undone: there is no such hold any more.
             with suppress(ResiduaError):
-                await hold.cancel(_BEFORE)
+                await _answered(hold.cancel(_BEFORE))
             raise
         if not receipt.admitted:
             with suppress(ResiduaError):
-                await hold.cancel(_REFUSED)
+                await _answered(hold.cancel(_REFUSED))
         return _permitted(receipt, hold.key)
 
     @property
     def _is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.ledger.reserve)
-
-    def _hold(self) -> Any:
-        return self.ledger.reserve(
-            self.budgets,
-            self.mechanism,
-            key=self.key,
-            ttl=self.ttl,
-            assume_budget_relation=self.assumed,
-        )
 
     # -- as a context manager -----------------------------------------------------------
 
@@ -193,6 +184,11 @@ class Guard:
         """The guard of one call."""
         made = self.mechanism(*args, **kwargs) if callable(self.mechanism) else self.mechanism
         return replace(self, mechanism=made, key=self.key if key is None else key)
+
+
+async def _answered(answer: Any) -> Any:
+    """The answer of a ledger, awaited if it is that of an asynchronous client."""
+    return await answer if inspect.isawaitable(answer) else answer
 
 
 def _permitted(receipt: Receipt, key: str) -> Receipt:

@@ -114,16 +114,16 @@ class Ledger:
         Raises:
             BudgetExists: there is a budget of this name, or another cap on the data.
         """
-        above = arguments.optional_label("parent", parent)
+        above = arguments.optional(arguments.label, "parent", parent)
         request = Create(
             principal=self.principal,
             names=(arguments.new_label("name", name), *([] if above is None else [above])),
             new=new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
             relation=None if relation is None else relations.relation(relation),
-            unit=arguments.optional_new_label("unit", unit),
+            unit=arguments.optional(arguments.new_label, "unit", unit),
             parent=above,
-            partition=arguments.optional_new_label("partition", partition),
-            data=arguments.optional_new_label("data", data),
+            partition=arguments.optional(arguments.new_label, "partition", partition),
+            data=arguments.optional(arguments.new_label, "data", data),
             window=arguments.window(window),
             shares_data=checks.flag("shares_data", shares_data),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from residua.errors import (
 )
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.committer import Committer
-from residua.ledger.recovery.anchor_check import hold_against_anchor
+from residua.ledger.recovery.anchor_check import compare_with_anchor
+from residua.ledger.recovery.export_file import is_database
 from residua.ledger.storage import schema
 from residua.ledger.storage.anchor import Anchor, FileAnchor, StateAnchor
 from residua.ledger.storage.schema import HOME, check_facts, facts_in
@@ -33,9 +35,6 @@ from residua.ledger.storage.store import (
     open_store,
     place,
 )
-
-_SQLITE = b"SQLite format 3\0"
-"""How a file of SQLite begins."""
 
 
 def open_ledger(
@@ -78,7 +77,7 @@ def open_ledger(
         if read_only:
             committer.closed = ReadOnlyLedger(f"{where} was opened read-only")
         else:
-            committer.closed = hold_against_anchor(committer)
+            committer.closed = compare_with_anchor(committer)
         return Ledger(committer, principal)
     except BaseException as error:
         store.close()
@@ -133,13 +132,13 @@ def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str
         facts = _check_ledger(store, connection, create and not read_only)
     if not read_only:
         store.settle()
-    if facts is not None:
+    if facts:
         return facts
     with store.writing() as connection:
         store.lock_schema(connection)
         # Another process may have made it since.
         facts = _check_ledger(store, connection, create)
-        if facts is not None:
+        if facts:
             return facts
         schema.METADATA.create_all(connection)
         facts = {
@@ -156,11 +155,11 @@ def _found_or_made(store: Store, create: bool, read_only: bool) -> dict[str, str
     return facts
 
 
-def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str] | None:
+def _check_ledger(store: Store, connection: Connection, create: bool) -> dict[str, str]:
     if store.foreign(connection):
         raise NotALedger(f"{store.place} is a database but not a ledger")
     facts = facts_in(connection)
-    if facts is not None:
+    if facts:
         check_facts(store.place, facts)
     elif not create:
         raise NotALedger(f"there is no ledger at {store.place}")
@@ -186,9 +185,10 @@ def _anchor(
     if not isinstance(given, (str, os.PathLike)) or not isinstance(os.fspath(given), str):
         raise ArgumentTypeError(f"anchor must be a path or an address, got {checks.shown(given)}")
     _check_outside(where, Path(given))
-    if _is_database(Path(given)):
-        # A recovery would put an anchor in its place.
-        raise ArgumentError(f"anchor must be a separate file, got {given}, which is a database")
+    with suppress(OSError):
+        if is_database(Path(given)):
+            # A recovery would put an anchor in its place.
+            raise ArgumentError(f"anchor must be a separate file, got {given}, which is a database")
     return FileAnchor(Path(given))
 
 
@@ -201,14 +201,6 @@ def _check_outside(where: Place, anchor: Path) -> None:
         raise ArgumentError(
             f"anchor must be outside the ledger, got {anchor}, which is the ledger itself"
         )
-
-
-def _is_database(path: Path) -> bool:
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
-    except OSError:
-        return False
 
 
 def _state_directory() -> Path:

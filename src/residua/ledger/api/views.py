@@ -190,6 +190,13 @@ def _whole(given: Parts, relation: str) -> Pld:
     return supremum(list(dict.fromkeys([*pairs, *parts])))
 
 
+_SHOWN = (
+    "name", "filter", "relation", "unit", "data", "parent", "partition", "window", "generation",
+    "retired", "state", "holds",
+)  # fmt: skip
+"""What a view has under the same name as the row of a budget."""
+
+
 def view(work: UnitOfWork, name: str) -> Budget:
     """The state of a budget in a unit of work."""
     entry = work.entry(name)
@@ -197,20 +204,9 @@ def view(work: UnitOfWork, name: str) -> Budget:
     root = work.cap(name)
     closed = work.closed_by(name) is not None
     return Budget(
-        name=entry.name,
-        filter=entry.filter,
-        relation=entry.relation,
-        unit=entry.unit,
-        data=entry.data,
-        parent=entry.parent,
-        partition=entry.partition,
-        window=entry.window,
-        generation=entry.generation,
+        **{column: getattr(entry, column) for column in _SHOWN},
         seq=entry.head_seq,
         head=entry.head_hash,
-        retired=entry.retired,
-        state=entry.state,
-        holds=entry.holds,
         _line=tuple(work.snapshot(each) for each in line),
         _closed=closed,
         _root=(root.name, root.filter.guarantee, root.generation + 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from residua import checks
@@ -18,21 +18,18 @@ _LONGEST_REASON = 2000
 label, new_label = checks.label, checks.new_label
 
 
-def optional_label(name: str, value: Any) -> str | None:
-    """A name or None."""
-    return None if value is None else label(name, value)
-
-
-def optional_new_label(name: str, value: Any) -> str | None:
-    """A name that is given for the first time, or None."""
-    return None if value is None else new_label(name, value)
+def optional(check: Callable[[str, Any], str], name: str, value: Any) -> str | None:
+    """What a check makes of a value, or None."""
+    return None if value is None else check(name, value)
 
 
 def reason(value: Any) -> str:
     """A reason in words."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"reason must be a string, got {checks.shown(value)}")
-    good = 0 < len(value.strip()) <= len(value) <= _LONGEST_REASON and _encodes(value)
+    # Half of a surrogate pair cannot be encoded.
+    encodes = value.encode(errors="ignore").decode() == value
+    good = 0 < len(value.strip()) <= len(value) <= _LONGEST_REASON and encodes
     checks.require(good, "reason", f"a string of 1 to {_LONGEST_REASON} characters", value)
     return value
 
@@ -76,11 +73,3 @@ def fresh_filter(value: Any) -> Filter:
             " a budget begins at the filter's first state"
         )
     return value
-
-
-def _encodes(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -86,10 +86,6 @@ class BudgetRow:
 
     It may cover fewer holds than are open: what another process wrote is computed and stated again.
     """
-    _recent_states: dict[str, State] = field(
-        init=False, default_factory=dict, repr=False, compare=False
-    )
-    """The state at the head and the states written since, by their JSON."""
 
     @cached_property
     def filter(self) -> Filter:
@@ -101,8 +97,7 @@ class BudgetRow:
 
     def state_at(self, text: str) -> State:
         """The state of this budget's filter from its JSON."""
-        found = self._recent_states.get(text)
-        return parse_state(self.filter_text, text) if found is None else found
+        return parse_state(self.filter_text, text)
 
     @property
     def plain_state(self) -> Mapping[str, Any]:
@@ -110,19 +105,10 @@ class BudgetRow:
         found: Mapping[str, Any] = json.loads(self.state_text)
         return found
 
-    def write_state(self, state: State) -> str:
-        """Write a later state as JSON, and keep it, so that the JSON need not be parsed again."""
-        text = self.filter.state_to_json(state)
-        self._recent_states[text] = state
-        return text
-
     def advance_head(self, head: Record, state_text: str) -> None:
         """Make an appended record the head, after which the committed state is `state_text`."""
         self.head_seq, self.head_hash = head.seq, head.hash
         self.time, self.state_text = head.time, state_text
-        self._recent_states = {
-            text: state for text, state in self._recent_states.items() if text == state_text
-        }
 
     def next_place(self) -> str:
         """Where this budget's next record will be, as canonical JSON for the `group` of one."""

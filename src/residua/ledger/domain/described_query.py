@@ -11,7 +11,7 @@ depends on the description alone, so a reader of the record decides the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,24 +65,6 @@ class DescribedQuery:
 
     def contradicts(self, relation: str, unit: str) -> str | None:
         """Why it cannot be asked under a budget's relation and for its unit; None if it can."""
-        return self._once((relation, unit), self._contradiction)
-
-    def unprovable(self, filter_text: str, relation: str) -> str | None:
-        """Why a step with it could not be proven under a filter; None if it can."""
-        return self._once((filter_text, relation), self._unproven)
-
-    @cached_property
-    def _known(self) -> dict[tuple[str, tuple[str, str]], str | None]:
-        return {}
-
-    def _once(
-        self, given: tuple[str, str], work_out: Callable[[str, str], str | None]
-    ) -> str | None:
-        if (work_out.__name__, given) not in self._known:
-            self._known[work_out.__name__, given] = work_out(*given)
-        return self._known[work_out.__name__, given]
-
-    def _contradiction(self, relation: str, unit: str) -> str | None:
         for part in _leaves(self.query):
             if not isinstance(part, BlackBox):
                 continue
@@ -100,10 +82,11 @@ class DescribedQuery:
             )
         return None
 
-    def _unproven(self, filter_text: str, relation: str) -> str | None:
+    def unprovable(self, filter: Filter, relation: str) -> str | None:
+        """Why a step with it could not be proven under a filter; None if it can."""
         if isinstance(self.query, Commit):
             return unprovable_commit(self.plain["to"], relation)
-        return unprovable(self.plain, json.loads(filter_text), relation)
+        return unprovable(self.plain, filter.to_dict(), relation)
 
     def __str__(self) -> str:
         return self._shown

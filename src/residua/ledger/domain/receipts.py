@@ -158,8 +158,8 @@ class Answer(Outcome):
 
 
 @dataclass(frozen=True)
-class Receipt(Outcome):
-    """A durable decision. An admitted one that is not `replayed` permits one run."""
+class DurableOutcome(Outcome):
+    """A decision that is on record."""
 
     seq: int
     key: str
@@ -171,17 +171,16 @@ class Receipt(Outcome):
 
 
 @dataclass(frozen=True)
-class Reservation(Outcome):
+class Receipt(DurableOutcome):
+    """A durable decision. An admitted one that is not `replayed` permits one run."""
+
+
+@dataclass(frozen=True)
+class Reservation(DurableOutcome):
     """A hold on budget for a mechanism that has not started; refused where not `admitted`."""
 
     id: str
     expires: str
-    seq: int
-    key: str
-    replayed: bool
-    head: str
-    binding: str | None
-    budgets: Mapping[str, tuple[int, str]]
     _ledger: Ledger | None = field(repr=False, compare=False)
     """Which commits or cancels it; None where the caller does that."""
 

@@ -25,7 +25,6 @@ order, folds all holds again, and after a cancelled hold those behind it are fol
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 from residua.errors import ArgumentError, TooExpensive
@@ -71,6 +70,11 @@ class BudgetSnapshot(NamedTuple):
         left = self.holds[:place] + self.holds[place + 1 :]
         return self._replace(holds=left, held=without_hold(self.held, place))
 
+    def decide(self, query: DescribedQuery, state: State | None = None) -> Decision:
+        """What its filter decides on a query, in the committed state or another one."""
+        at = self.state if state is None else state
+        return decided(self.filter, at, query.query, self.relation)
+
     @property
     def states(self) -> tuple[State, ...]:
         """The states after the first holds, one after another, as far as they are known."""
@@ -110,7 +114,7 @@ def judge(
     Raises where a step with the query could not be proven afterwards.
     """
     for name, snapshot in snapshots.items():
-        why = query.unprovable(_in_force_text(snapshot, query), snapshot.relation)
+        why = query.unprovable(_in_force(snapshot, query.query), snapshot.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must be one that can be verified on the budget {name!r}: {why};"
@@ -144,7 +148,7 @@ def fold(
     """The states after each of these, one after another; None where one does not fit."""
     states = []
     for each in queries:
-        decision = decided(snapshot.filter, state, each.query, snapshot.relation)
+        decision = snapshot.decide(each, state)
         if not decision.admitted:
             return None
         state = decision.state
@@ -167,10 +171,6 @@ def _set_aside(snapshot: BudgetSnapshot, state: State) -> tuple[tuple[SetAside, 
         if found is not None:
             return found, len(kept)
     return None
-
-
-def _with_hold(snapshot: BudgetSnapshot, query: DescribedQuery) -> BudgetSnapshot:
-    return snapshot._replace(holds=(*snapshot.holds, query))
 
 
 def adds_up(filter: Filter) -> bool:
@@ -222,12 +222,19 @@ def spend(
     `among` has the snapshots of all budgets that the request charges, this one too: what a
     refusal says would fit, fits them all.
     """
-    decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
-    held = holds_after(snapshot, decision.state) if decision.admitted else None
+    decision, held = _spend_before_holds(snapshot, query)
     if held is None:
         why = _refusal(snapshot, query, decision, tuple(among) or (snapshot,), spends)
         return BudgetDecision(False, snapshot.state, why)
     return BudgetDecision(True, decision.state, admitted(query, decision), *held)
+
+
+def _spend_before_holds(
+    snapshot: BudgetSnapshot, query: DescribedQuery
+) -> tuple[Decision, tuple[Held, int] | None]:
+    """What the filter decides, and what the holds need then; None where not all fit."""
+    decision = snapshot.decide(query)
+    return decision, holds_after(snapshot, decision.state) if decision.admitted else None
 
 
 def hold(
@@ -241,23 +248,37 @@ def hold(
             f"refused: the budget has {len(snapshot.holds)} open holds, and may have {MOST_HOLDS}"
             " at most; commit or cancel one, or wait until one expires",
         )
-    held: tuple[Held, int] | None = _set_aside(_with_hold(snapshot, query), snapshot.state)
-    if held is not None or adds_up(snapshot.filter):
-        decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
-    else:
-        states = states_held(snapshot)
-        if states is None:  # holds that fit once fit still: nothing comes before them unasked
-            return BudgetDecision(False, snapshot.state, "refused: the open holds no longer fit")
-        last = (snapshot.state, *states)[-1]
-        decision = decided(snapshot.filter, last, query.query, snapshot.relation)
-        held = (*states, decision.state), len(snapshot.states)
-    if held is not None and decision.admitted:
+    tried = _hold_after_holds(snapshot, query)
+    if tried is None:  # holds that fit once fit still: nothing comes before them unasked
+        return BudgetDecision(False, snapshot.state, "refused: the open holds no longer fit")
+    decision, held = tried
+    if held is not None:
         reason = admitted(query, decision)
         if _depends_on_order(snapshot.filter):
             reason += " when it is committed; until then more may be held"
         return BudgetDecision(True, snapshot.state, reason, *held)
     why = _refusal(snapshot, query, decision, tuple(among) or (snapshot,), holds)
     return BudgetDecision(False, snapshot.state, why)
+
+
+def _hold_after_holds(
+    snapshot: BudgetSnapshot, query: DescribedQuery
+) -> tuple[Decision, tuple[Held, int] | None] | None:
+    """What the filter decides on one more hold, and what all holds need then, if all fit.
+
+    None where those that are open do not fit.
+    """
+    with_it = snapshot._replace(holds=(*snapshot.holds, query))
+    held: tuple[Held, int] | None = _set_aside(with_it, snapshot.state)
+    if held is not None or adds_up(snapshot.filter):
+        decision = snapshot.decide(query)
+    else:
+        states = states_held(snapshot)
+        if states is None:
+            return None
+        decision = snapshot.decide(query, (snapshot.state, *states)[-1])
+        held = (*states, decision.state), len(snapshot.states)
+    return decision, held if decision.admitted else None
 
 
 def _depends_on_order(filter: Filter) -> bool:
@@ -272,7 +293,7 @@ def commit(snapshot: BudgetSnapshot, place: int) -> BudgetDecision:
     """Whether the hold at a place may be released now, before all other holds."""
     others, query = snapshot.without(place), snapshot.holds[place]
     if place == 0 and snapshot.states:
-        decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
+        decision = snapshot.decide(query)
         if decision.admitted and decision.state == snapshot.states[0]:
             after = others._replace(state=decision.state, held=snapshot.states[1:])
             held = states_held(after)
@@ -289,20 +310,15 @@ def commit(snapshot: BudgetSnapshot, place: int) -> BudgetDecision:
 
 def spends(snapshot: BudgetSnapshot, query: DescribedQuery) -> bool:
     """Whether a spend would be admitted."""
-    decision = decided(snapshot.filter, snapshot.state, query.query, snapshot.relation)
-    return decision.admitted and holds_after(snapshot, decision.state) is not None
+    return _spend_before_holds(snapshot, query)[1] is not None
 
 
 def holds(snapshot: BudgetSnapshot, query: DescribedQuery) -> bool:
     """Whether a hold would be admitted."""
     if len(snapshot.holds) >= MOST_HOLDS:
         return False
-    if _set_aside(_with_hold(snapshot, query), snapshot.state) is not None:
-        return True
-    if adds_up(snapshot.filter):
-        return False
-    last = state_held(snapshot)
-    return last is not None and fold(snapshot, last, (query,)) is not None
+    tried = _hold_after_holds(snapshot, query)
+    return tried is not None and tried[1] is not None
 
 
 def largest(
@@ -315,7 +331,9 @@ def largest(
 
     Where that takes more operations than `within` to find, the last query found to fit, or None.
     """
-    if not isinstance(query.query, Mechanism) or _contradicted(snapshots, query):
+    # No noise changes the relation and the unit that a query declares.
+    asked = (query.contradicts(each.relation, each.unit) for each in snapshots)
+    if not isinstance(query.query, Mechanism) or any(why is not None for why in asked):
         return None
 
     def fits(candidate: object) -> bool:
@@ -324,14 +342,6 @@ def largest(
         return all(rule(snapshot, turned) for snapshot in snapshots)
 
     return _advice(query.query, fits, snapshots, within)[0]
-
-
-def _contradicted(snapshots: Sequence[BudgetSnapshot], query: DescribedQuery) -> bool:
-    """Whether one of these has another relation or unit than the query declares.
-
-    No noise changes that.
-    """
-    return any(query.contradicts(each.relation, each.unit) is not None for each in snapshots)
 
 
 def remaining(snapshots: Sequence[BudgetSnapshot]) -> object:
@@ -445,16 +455,6 @@ def provable(snapshots: Sequence[BudgetSnapshot], query: Mechanism) -> bool:
         unprovable(plain, _in_force(each, query).to_dict(), each.relation) is None
         for each in snapshots
     )
-
-
-def _in_force_text(snapshot: BudgetSnapshot, query: DescribedQuery) -> str:
-    """The description of the filter that decides a query, canonical."""
-    return _text(_in_force(snapshot, query.query))
-
-
-@lru_cache(maxsize=1024)
-def _text(filter: Filter) -> str:
-    return filter.to_json()
 
 
 def _in_force(snapshot: BudgetSnapshot, query: Mechanism | Commit) -> Filter:

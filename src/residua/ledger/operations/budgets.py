@@ -255,7 +255,7 @@ class Refresh(Request):
                 raise RetiredBudget(f"budget {closed.name!r} is retired")
             return
         first = entry.filter.initial()
-        text = entry.write_state(first)
+        text = entry.filter.state_to_json(first)
         assert entry.window is not None
         _release_all(work, entry, "expire", LEDGER, f"a new window of {name!r} began")
         entry.generation += 1

@@ -214,7 +214,10 @@ class Committer:
                         " again with the same key; until then it counts as spent"
                     ) from error
                 faults.point("committed")
-                self._keep_held(work)
+                # The next request extends what open holds need.
+                if len(self._held) > _MOST_HELD:
+                    self._held.clear()
+                self._held.update(work.held)
             elif self._unmarked(work.heads):
                 # Decided by a process that may have died before it was durable.
                 try:
@@ -225,12 +228,6 @@ class Committer:
                         " ask again with the same key; until then it counts as spent"
                     ) from error
         self._mark(work.heads, work.found_heads)
-
-    def _keep_held(self, work: UnitOfWork) -> None:
-        """Remember what open holds need, for the next request to extend."""
-        if len(self._held) > _MOST_HELD:
-            self._held.clear()
-        self._held.update(work.held)
 
     def _decide(self, work: UnitOfWork, batch: Sequence[Slot]) -> None:
         """Run every request of a batch on the page; each that fails has its error."""

@@ -142,7 +142,7 @@ def check_holds_provable(
         decides = entry.filter.deciding_filter(state, query.query, entry.relation)
         if decides is entry.filter:
             continue
-        why = query.unprovable(decides.to_json(), entry.relation)
+        why = query.unprovable(decides, entry.relation)
         if why is not None:
             raise ArgumentError(
                 f"query must leave the open holds of {entry.name!r} verifiable, and {query} would"
@@ -233,7 +233,7 @@ def stated_holds(
     tables = tables_of(work, entry, state_text)
     found = []
     for state in states:
-        text = entry.write_state(state)
+        text = entry.filter.state_to_json(state)
         plain: dict[str, Any] = json.loads(text)
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
         others = tables_of(work, entry, text)

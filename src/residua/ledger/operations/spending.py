@@ -32,7 +32,6 @@ from residua.ledger.operations.requests import (
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Canonical, Record
-from residua.sized_cache import sized_cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +47,8 @@ class Spend(Request):
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
-        return _spend_hash(self.names, self.query.text, self.assumed)
+        fields = {"mechanism": self.query.text, "assumed": self.assumed}
+        return request_hash("spend", self.names, fields)
 
     def run(self, work: UnitOfWork) -> Done:
         before = replay(work, self, self.request, self.one)
@@ -57,11 +57,6 @@ class Spend(Request):
         entries, decisions = decide_all(work, self, rules.spend)
         made = _record(work, "spend", self, self.request, entries, decisions, {})
         return _done(work, self, self.request, entries, made)
-
-
-@sized_cache(maxsize=4096)
-def _spend_hash(names: tuple[str, ...], text: str, assumed: bool) -> str:
-    return request_hash("spend", names, {"mechanism": text, "assumed": assumed})
 
 
 def decide_all(
@@ -92,7 +87,9 @@ def _record(
     after: dict[str, str] = {}
     held: dict[str, Canonical] = {}
     if admitted and type != "hold":
-        after = {entry.name: entry.write_state(decisions[entry.name].state) for entry in entries}
+        after = {
+            entry.name: entry.filter.state_to_json(decisions[entry.name].state) for entry in entries
+        }
     for entry in entries if admitted else ():
         decided = decisions[entry.name]
         if len(decided.held) > decided.kept:

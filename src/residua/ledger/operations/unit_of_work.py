@@ -25,7 +25,7 @@ from residua.errors import (
     UnknownBudget,
 )
 from residua.filters.query import Query
-from residua.ledger.domain.budget_row import BudgetRow
+from residua.ledger.domain.budget_row import BudgetRow, to_row
 from residua.ledger.domain.described_query import from_text
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, without_hold
@@ -407,14 +407,21 @@ class UnitOfWork:
         ended = [each for each in self._holds_ended if each not in self._holds_made]
         tables = [{"hash": h, "content": c} for h, c in sorted(self._tables.items())]
         keys = sorted(self._keys_made, key=lambda row: (row["principal"], row["key"]))
+        records = [
+            {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
+            for entry, made in self._records
+        ]
         writes: list[tuple[Write, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
-            (rows.NEW_BUDGETS, [rows.new_budget(each) for each in self._made.values()]),
+            (
+                rows.NEW_BUDGETS,
+                [to_row(each, rows.NEW_BUDGETS.columns) for each in self._made.values()],
+            ),
             (rows.CHANGED_BUDGETS, [rows.changed_budget(each) for each in old]),
-            (rows.NEW_RECORDS, [rows.new_record(entry, made) for entry, made in self._records]),
+            (rows.NEW_RECORDS, records),
             (rows.NEW_KEYS, keys),
             (rows.NEW_HOLDS, [rows.new_hold(each) for each in self._holds_made]),
-            (rows.ENDED_HOLDS, [rows.ended_hold(each) for each in ended]),
+            (rows.ENDED_HOLDS, [asdict(each) for each in ended]),
         ]
         self.store.put(self.connection, [(write, given) for write, given in writes if given])
 

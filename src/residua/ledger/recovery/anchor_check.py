@@ -35,7 +35,7 @@ def why_closed(committer: Committer) -> str | None:
         return str(error)
 
 
-def hold_against_anchor(committer: Committer) -> LedgerError | None:
+def compare_with_anchor(committer: Committer) -> LedgerError | None:
     """Compare the store with its anchor; why nothing may be written, if so.
 
     What the anchor says is read first, so that a store that others write to is never behind it.
@@ -50,7 +50,7 @@ def hold_against_anchor(committer: Committer) -> LedgerError | None:
                 # Perhaps another process has just made both.
                 said = anchor.read()
             why = may_have_lost(committer, said, heads, connection)
-            facts, here = facts_in(connection) or {}, committer.store.identity(connection)
+            facts, here = facts_in(connection), committer.store.identity(connection)
         if why is not None:
             return ReadOnlyLedger(why)
         if said is None:
@@ -98,7 +98,7 @@ def may_have_lost(
 ) -> str | None:
     """Why nothing may be written to a store that its anchor says this of, if so."""
     lost = _lost(committer, said, heads, connection)
-    home = (facts_in(connection) or {}).get(HOME)
+    home = facts_in(connection).get(HOME)
     if not lost and home not in (None, committer.store.identity(connection)):
         lost = _moved(committer, said, heads)
     if not lost:

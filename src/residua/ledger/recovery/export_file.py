@@ -10,11 +10,19 @@ from typing import IO
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 
+_SQLITE = b"SQLite format 3\0"
+"""How a file of SQLite begins."""
 _KEPT = re.compile(
-    rb"SQLite format 3\0|\xd9\xd5\x05\xf9\x20\xa1\x63\xd7|\x37\x7f\x06[\x82\x83]"
+    re.escape(_SQLITE) + rb"|\xd9\xd5\x05\xf9\x20\xa1\x63\xd7|\x37\x7f\x06[\x82\x83]"
     rb'|[0-9a-f]{16} \{"incarnation"'
 )
 """How a database begins, what lies beside one, and an anchor."""
+
+
+def is_database(path: Path) -> bool:
+    """Whether a file is a database of SQLite. Raises `OSError` where it cannot be read."""
+    with path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
 
 
 def check_spares(what: str, path: Path) -> None:

@@ -153,7 +153,7 @@ def _next_state(entry: BudgetRow, body: Any) -> str | None:
         decision = rules.decided(entry.filter, entry.state, query.query, entry.relation)
     except ResiduaError:
         return None
-    return entry.write_state(decision.state) if decision.admitted else None
+    return entry.filter.state_to_json(decision.state) if decision.admitted else None
 
 
 _UNREADABLE = (

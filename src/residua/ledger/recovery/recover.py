@@ -130,7 +130,7 @@ def _start_anchor(committer: Committer, done: _Recovery) -> None:
         committer.store.lock_schema(connection)
         _check_present(committer, connection, incarnation)
         set_fact(connection, UNANCHORED, None)
-        committer.store.commit(connection, lambda other: UNANCHORED not in (facts_in(other) or {}))
+        committer.store.commit(connection, lambda other: UNANCHORED not in facts_in(other))
     committer.incarnation, committer.anchored, committer.closed = incarnation, heads, None
     committer.anchor.incarnation = incarnation
     committer.others.clear()
@@ -139,7 +139,7 @@ def _start_anchor(committer: Committer, done: _Recovery) -> None:
 
 def _check_present(committer: Committer, connection: Connection, incarnation: str) -> None:
     """Raise if another recovery has finished since: then that one begins the anchor."""
-    if (facts_in(connection) or {}).get("incarnation") != incarnation:
+    if facts_in(connection).get("incarnation") != incarnation:
         raise ReadOnlyLedger(
             f"{committer.store.place} was recovered again since, by another process: open it again"
         )
@@ -199,7 +199,7 @@ class _Recovery:
         store = self.committer.store
         with store.writing() as connection:
             store.lock_schema(connection)
-            facts = facts_in(connection) or {}
+            facts = facts_in(connection)
             names = connection.execute(select(_B.c.name).order_by(_B.c.name)).scalars().all()
             # Whatever these are by now: a recovery may have been cut, and is done again.
             self.ledger = facts.get("ledger", "")
@@ -233,9 +233,11 @@ class _Recovery:
             known = [facts["incarnation"], said]
             if self.ledger != facts["ledger"]:
                 # It is unknown how many the lost store had, but not more than one a second.
-                known.append(f"{int(clock.seconds(work.now))}-")
+                known.append(f"{int(clock.moment(work.now).timestamp())}-")
             self.incarnation = next_incarnation(*known)
-            self._say(connection, said or self._begun)
+            set_fact(connection, "incarnation", self.incarnation)
+            set_fact(connection, UNANCHORED, said or self._begun or None)
+            set_fact(connection, HOME, store.identity(connection) or None)
             self._check_whole()
             work.flush()
             store.commit(connection, self._is_committed)
@@ -282,13 +284,8 @@ class _Recovery:
         assert self.committer.anchor is not None
         self.committer.anchor.belong(other)
 
-    def _say(self, connection: Connection, said: str) -> None:
-        set_fact(connection, "incarnation", self.incarnation)
-        set_fact(connection, UNANCHORED, said or None)
-        set_fact(connection, HOME, self.committer.store.identity(connection) or None)
-
     def _is_committed(self, connection: Connection) -> bool:
-        return (facts_in(connection) or {}).get("incarnation") == self.incarnation
+        return facts_in(connection).get("incarnation") == self.incarnation
 
     def _trust(self, facts: Mapping[str, str], home: str) -> None:
         """Whether the anchor knows everything that was acknowledged, or at least of some budgets.

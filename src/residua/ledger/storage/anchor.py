@@ -122,7 +122,6 @@ class FileAnchor(Anchor):
 
     def __init__(self, path: Path):
         self.path = path
-        self._name = str(path)
         self._file: int | None = None
         self._inode = 0
         self._seen = 0
@@ -187,7 +186,7 @@ class FileAnchor(Anchor):
         _sync_directory(self.path.parent)
 
     def write(self, marks: Marks, check: Check | None = None) -> None:
-        lines = _marked(marks)
+        lines = b"".join([_mark(name, mark) for name, mark in marks.items()])
         if self._doubtful:
             self.compact(whole=True)
         with self._lock:
@@ -258,7 +257,7 @@ class FileAnchor(Anchor):
         self._checked = True
 
     def _was_replaced(self) -> bool:
-        return os.stat(self._name).st_ino != self._inode
+        return os.stat(self.path).st_ino != self._inode
 
     def compact(self, whole: bool = False) -> None:
         """Rewrite a long file, or one whose last line was cut short, by its last marks."""
@@ -307,7 +306,7 @@ class StateAnchor(FileAnchor):
         if path != self.path:
             with self._lock:
                 self._drop()
-                self.path, self._name, self._doubtful = path, str(path), False
+                self.path, self._doubtful = path, False
 
 
 def check_begun(anchor: Anchor, incarnation: str) -> None:
@@ -357,10 +356,6 @@ def _heading(ledger: str, incarnation: str) -> bytes:
 def _mark(name: str, mark: tuple[int, str]) -> bytes:
     seq, head = mark
     return _line(f'{{"budget":{written(name)},"head":{written(head)},"seq":{seq}}}')
-
-
-def _marked(marks: Marks) -> bytes:
-    return b"".join([_mark(name, mark) for name, mark in marks.items()])
 
 
 _HEADING = _heading("", "")

@@ -177,14 +177,9 @@ class DatabaseAnchor(Anchor):
                 self._made = True
                 return
             except (Again, CommitUnknown) as error:
-                if isinstance(error, CommitUnknown) and not left:
-                    raise OutcomeUnknown(
-                        f"the anchor {self} became unavailable: {error}"
-                    ) from error
                 if not left:
-                    raise StoreUnavailable(
-                        f"the anchor {self} became unavailable: {error}"
-                    ) from error
+                    kind = OutcomeUnknown if isinstance(error, CommitUnknown) else StoreUnavailable
+                    raise kind(f"the anchor {self} became unavailable: {error}") from error
 
     def close(self) -> None:
         self.store.close()

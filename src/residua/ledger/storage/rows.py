@@ -13,7 +13,6 @@ from residua.ledger.domain.budget_row import BudgetRow, from_row, to_row
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.storage import schema
 from residua.ledger.storage.statements import Among, Prepared, Write
-from residua.records import Record
 
 _B, _R, _K, _H = schema.budgets, schema.records, schema.keys, schema.holds
 _BUDGET, _HOLD = tuple(_B.c.keys()), tuple(_H.c.keys())
@@ -89,20 +88,10 @@ def entry_of(row: Sequence[Any]) -> BudgetRow:
     return from_row(dict(zip(_BUDGET, columns, strict=True)), text)
 
 
-def new_budget(entry: BudgetRow) -> dict[str, Any]:
-    """Values for `NEW_BUDGETS`."""
-    return to_row(entry, _BUDGET)
-
-
 def changed_budget(entry: BudgetRow) -> dict[str, Any]:
     """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
     new = to_row(entry, CHANGED_BUDGETS.columns)
     return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
-
-
-def new_record(entry: BudgetRow, made: Record) -> dict[str, Any]:
-    """Values for `NEW_RECORDS`."""
-    return {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
 
 
 def hold_of(row: Sequence[Any]) -> HoldRow:
@@ -116,8 +105,3 @@ def new_hold(row: HoldRow) -> dict[str, Any]:
     """Values for `NEW_HOLDS`."""
     plain = {name: getattr(row, name) for name in _HOLD}
     return {**plain, "members": "\n".join(row.members), "assumed": int(row.assumed)}
-
-
-def ended_hold(row: HoldRow) -> dict[str, Any]:
-    """Values for `ENDED_HOLDS`."""
-    return {"id": row.id, "status": row.status, "ended_by": row.ended_by}

@@ -120,12 +120,12 @@ UNANCHORED = "unanchored"
 _MEMBERS = frozenset({"format", "schema", "ledger", "incarnation"})
 
 
-def facts_in(connection: Connection) -> dict[str, str] | None:
-    """The facts in `meta`; None where there is no such table or nothing in it."""
+def facts_in(connection: Connection) -> dict[str, str]:
+    """The facts in `meta`; none where there is no such table."""
     if not inspect(connection).has_table(meta.name):
-        return None
+        return {}
     rows = connection.execute(select(meta.c.name, meta.c.value))
-    return {row.name: row.value for row in rows} or None
+    return {row.name: row.value for row in rows}
 
 
 def set_fact(connection: Connection, name: str, value: str | None) -> None:
