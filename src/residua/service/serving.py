@@ -30,7 +30,7 @@ from residua.service.settings import Settings
 _YOUNG = 20_000
 """Objects made since the last look for garbage among new objects: some hundred requests."""
 _COLLECT_EVERY = 60.0
-"""Seconds between two looks for garbage among all objects, which take some 50 ms each."""
+"""Seconds from one look for garbage among all objects to the next, which takes some 20 ms."""
 _ARENAS = 2
 """Heaps of the C library that threads share; each keeps what was freed in it for itself."""
 _LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
