@@ -2,6 +2,7 @@
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from weakref import ref
 
 import pytest
 
@@ -70,6 +71,23 @@ def test_an_attempt_fails_by_itself_and_costs_its_share():
         return attempt("it", 10_000_000, lambda: "little")
 
     assert measure_work(tried)[:2] == ("little", 10_000_000)
+
+
+def test_a_failed_attempt_keeps_nothing_of_what_it_computed():
+    """Its traceback held every array of the computation."""
+
+    class Array:
+        pass
+
+    kept = []
+
+    def too_much():
+        array = Array()
+        kept.append(ref(array))
+        work(20_000_000)
+
+    error = attempt("it", 10_000_000, too_much)
+    assert isinstance(error, TooExpensive) and kept[0]() is None
 
 
 def test_an_attempt_raises_where_the_limit_around_it_is_closer():

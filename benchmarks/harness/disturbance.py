@@ -11,6 +11,7 @@ callers that check on one automatic filter. `verify` and `export`: the whole led
 from __future__ import annotations
 
 import itertools
+import random
 import shutil
 import sqlite3
 import subprocess
@@ -28,11 +29,14 @@ OPENED, FRESH = "opened", ("fresh-0", "fresh-1", "fresh-2", "fresh-3")
 """Budgets with an automatic filter: one that has been spent from, and others."""
 AUTO = {"kind": "auto", "eps": 1.0, "delta": 1e-6}
 GAUSSIAN = {"kind": "gaussian", "sigma": 50.0}
+OFFSET = random.random() / 1000
+"""Queries of each process differ by it from those of all others, so that no cache has them."""
 
 
 def sampled(n: int) -> dict[str, object]:
-    """A query that no cache knows."""
-    return {"kind": "subsampled_gaussian", "sigma": 5.0 + n / 1000, "sampling_rate": 0.01}
+    """A query that no cache has."""
+    sigma = 5.0 + n / 1000 + OFFSET
+    return {"kind": "subsampled_gaussian", "sigma": sigma, "sampling_rate": 0.01}
 
 
 def expensive(client: httpx.Client, caller: int) -> None:
@@ -50,7 +54,7 @@ def expensive(client: httpx.Client, caller: int) -> None:
 
 def check(client: httpx.Client, caller: int) -> None:
     for n in itertools.count(caller * 10_000):
-        body = {"mechanism": {"kind": "gaussian", "sigma": 40.0 + n / 1000}}
+        body = {"mechanism": {"kind": "gaussian", "sigma": 40.0 + n / 1000 + OFFSET}}
         client.post(f"/v1/budgets/{OPENED}/check", json=body)
 
 

@@ -221,7 +221,8 @@ def attempt(activity: str, operations: int, do: Callable[[], T]) -> T | TooExpen
     except TooExpensive as error:
         if error.budget is not budget:
             raise
-        return error
+        # Its traceback would keep the arrays of the computation.
+        return error.with_traceback(None)
 
 
 def measure_work(do: Callable[[], T]) -> tuple[T, int, int]:

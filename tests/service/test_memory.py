@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import tracemalloc
+import weakref
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 import residua as rz
 from residua import sized_cache
 from residua.ledger.operations import committer
+from residua.service import serving
 from residua.service.api.routes.asking import query_of
 from residua.service.pool import NotHere, not_here
 
@@ -64,3 +67,29 @@ def test_a_decision_elsewhere_leaves_no_description_behind(
         ledger.with_compute(lambda do, *arguments: do(*arguments)).check("b", query)
         kept = [text for _, _, _, text in ledger._committer._early._known]
         assert len(query.text) > 5_000 and kept and max(map(len, kept)) < 100
+
+
+def test_old_garbage_is_collected_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The arrays of decisions hang on few objects, which by itself nothing looked at for hours."""
+
+    class Kept:
+        pass
+
+    kept = Kept()
+    kept.itself = kept  # type: ignore[attr-defined]
+    found = weakref.ref(kept)
+    monkeypatch.setattr(serving, "_COLLECT_EVERY", 0.01)
+
+    async def serve() -> None:
+        nonlocal kept
+        serving._collect_garbage(asyncio.get_running_loop())
+        del kept
+        async with asyncio.timeout(10):
+            while found() is not None:
+                await asyncio.sleep(0.01)
+
+    gc.disable()
+    try:
+        asyncio.run(serve())
+    finally:
+        gc.enable()

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from residua import errors
+from residua import checks, errors
 
 MEDIA_TYPE = "application/problem+json"
 _PREFIX = "urn:residua:problem:"
@@ -143,7 +143,7 @@ def body(problem: Problem, request_id: str | None = None) -> dict[str, Any]:
 
 
 def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
-    """What pydantic found, in one sentence for each, without the values (NaN is not JSON)."""
+    """What pydantic found, in one sentence for each, with the value unless that is an object."""
     said = []
     for one in found:
         where = ".".join(str(part) for part in one.get("loc", ()) if part != "body")
@@ -152,6 +152,8 @@ def from_validation(found: Iterable[Mapping[str, Any]]) -> Problem:
             message = "is not a field of this request"
         elif one.get("type") == "missing":
             message = "is missing"
+        elif not isinstance(one.get("input", {}), Mapping):
+            message += f", got {checks.shown(one['input'])}"
         said.append(f"{where or 'body'}: {message}"[:300])
     return Problem(
         "invalid-request", "; ".join(said[:8]) or "the request does not match its description"

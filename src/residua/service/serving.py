@@ -7,6 +7,7 @@ finished in any case.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import gc
@@ -27,7 +28,9 @@ from residua.service.context import ServiceContext, open_context
 from residua.service.settings import Settings
 
 _YOUNG = 20_000
-"""Objects made since the last look for garbage: some hundred requests."""
+"""Objects made since the last look for garbage among new objects: some hundred requests."""
+_COLLECT_EVERY = 60.0
+"""Seconds from one look for garbage among all objects to the next, which takes some 20 ms."""
 _ARENAS = 2
 """Heaps of the C library that threads share; each keeps what was freed in it for itself."""
 _LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
@@ -155,7 +158,17 @@ def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG, 20, 20)
+    gc.set_threshold(_YOUNG)
+
+
+def _collect_garbage(loop: asyncio.AbstractEventLoop) -> None:
+    """Look for garbage among all objects, now and at an interval.
+
+    The interpreter counts objects, not bytes: by itself it would let decisions that ended at their
+    work limit keep their arrays for hours.
+    """
+    gc.collect()
+    loop.call_later(_COLLECT_EVERY, _collect_garbage, loop)
 
 
 def _tell(context: ServiceContext, url: str, started: Callable[[str], None]) -> None:
@@ -186,4 +199,5 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         if self.started:
+            _collect_garbage(asyncio.get_running_loop())
             self._listening()

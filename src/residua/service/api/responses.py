@@ -30,9 +30,7 @@ from residua.service.problems import Problem, from_validation
 
 def _key(given: str | None) -> str | None:
     if given is not None and not (0 < len(given) <= LONGEST_KEY and given.isprintable()):
-        raise ValueError(
-            f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters, got {len(given)}"
-        )
+        raise ValueError(f"Idempotency-Key must be 1 to {LONGEST_KEY} printable characters")
     return given
 
 
