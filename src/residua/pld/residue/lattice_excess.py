@@ -23,20 +23,20 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
-from residua.pld.families.bounded_range import BoundedRange
-from residua.pld.families.factors import Factor
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.pld.residue.excess import FiniteExcess
 from residua.pld.residue.finite import LOG_LEAST, finite_excess, symmetrised
+from residua.pld.residue.symmetric_family import CentralLaw, central_law, renyi_cost, tilted
 from residua.work_limit import work
 
 _LOSS = 3e-7
 """What the lattice may add to the cost, relative, if the work allows."""
 _WORK = 2e8
+"""Multiplications that all convolutions together may take, about a fifth of a second."""
 _MOST_POINTS = 1 << 15
+"""Of the lattice."""
 _ROUNDING = 64.0 * U
+"""Relative error of a weight, for each factor."""
 
 
 class LatticeExcess(NamedTuple):
@@ -48,12 +48,15 @@ class LatticeExcess(NamedTuple):
 
 def lattice_excess(pld: Pld) -> LatticeExcess | None:
     """A dominating finite loss; None where the losses are not bounded, or too small to carry."""
-    singles = [(_split_excess(factor), n) for factor, n in pld.terms.items()]
-    if any(one is None for one, _ in singles):
-        return None
-    parts = [(one, n) for one, n in singles if one is not None]
-    reach = sum(n * max(top, -bottom) for (_, top, bottom, _), n in parts)
-    rough = sum(n * variance for (*_, variance), n in parts)
+    parts: list[tuple[_Part, int]] = []
+    for factor, n in pld.terms.items():
+        one = Pld(None, {factor: 1})
+        part = central_law(one) or finite_excess(one)
+        if part is None:
+            return None
+        parts.append((part, n))
+    reach = sum(n * _reach(part) for part, n in parts)
+    rough = sum(n * _rough_cost(part) for part, n in parts)
     count = sum(n for _, n in parts)
     spacing = math.sqrt(6.0 * _LOSS * rough / count)
     points = 2.0 * reach / spacing
@@ -62,9 +65,9 @@ def lattice_excess(pld: Pld) -> LatticeExcess | None:
     spacing *= max(1.0, math.sqrt(work / _WORK), points / _MOST_POINTS)
     total: tuple[Floats, int] | None = None
     wrong = loss = surplus = 0.0
-    for (factor, *_), n in parts:
-        law, start, error, drift = _on_lattice(factor, spacing)
-        surplus += n * (4.0 * abs(_mass(factor) - float(law.sum())) + 4.0 * error + 256.0 * U)
+    for part, n in parts:
+        law, start, error, drift = _on_lattice(part, spacing)
+        surplus += n * (4.0 * abs(_mass(part) - float(law.sum())) + 4.0 * error + 256.0 * U)
         powered, length = _power(law, start, n)
         wrong += n * (error + _ROUNDING)
         loss += n * drift
@@ -80,49 +83,34 @@ def lattice_excess(pld: Pld) -> LatticeExcess | None:
     return LatticeExcess(symmetrised(made) if pld.is_symmetric else made, 1.01 * surplus)
 
 
-def _split_excess(factor: Factor) -> tuple[Factor, float, float, float] | None:
-    """The factor, its largest and smallest loss, and about its cost."""
-    if isinstance(factor, RandomizedResponse | Laplace | BoundedRange):
-        e = float(factor.top)
-        share = 0.3 if isinstance(factor, BoundedRange) else 0.6
-        return factor, e, -e, share * min(e * e, 8.0 * e)
-    one = finite_excess(Pld(None, {factor: 1}))
-    if one is None:
-        return None
-    return factor, one.top, one.bottom, max(-8.0 * math.log1p(-min(one.missing, 0.99)), 1e-300)
+_Part = CentralLaw | FiniteExcess
 
 
-def _mass(factor: Factor) -> float:
+def _reach(part: _Part) -> float:
+    """The largest absolute value of a loss."""
+    return part.eps if isinstance(part, CentralLaw) else max(part.top, -part.bottom)
+
+
+def _rough_cost(part: _Part) -> float:
+    if isinstance(part, CentralLaw):
+        return renyi_cost(part)
+    return max(-8.0 * math.log1p(-min(part.missing, 0.99)), 1e-300)
+
+
+def _mass(part: _Part) -> float:
     """`E e^{-Z/2}`, to the errors that `_on_lattice` states."""
-    if isinstance(factor, Laplace | BoundedRange | RandomizedResponse):
-        e = float(factor.top)
-        if isinstance(factor, Laplace):
-            return math.exp(-0.5 * e) * (1.0 + 0.5 * e)
-        w = factor.atomic if isinstance(factor, BoundedRange) else 1.0
-        response = 2.0 * math.exp(-0.5 * e) / (1.0 + math.exp(-e))
-        flat = e * math.exp(-0.5 * e) / -math.expm1(-e)
-        return w * response + (1.0 - w) * flat
-    one = finite_excess(Pld(None, {factor: 1}))
-    assert one is not None
-    return float(one.weights.sum())
+    if not isinstance(part, CentralLaw):
+        return float(part.weights.sum())
+    ends, flat = tilted(part)
+    return 2.0 * (ends + part.eps * flat)
 
 
-def _on_lattice(factor: Factor, d: float) -> tuple[Floats, int, float, float]:
+def _on_lattice(part: _Part, d: float) -> tuple[Floats, int, float, float]:
     """Weights, the index of the first point, relative error of weights, absolute of losses."""
-    if isinstance(factor, Laplace | BoundedRange):
-        return _flat_on_lattice(factor, d)
-    if isinstance(factor, RandomizedResponse):
-        e = factor.eps
-        w = math.exp(-0.5 * e) / (1.0 + math.exp(-e))
-        return *_atoms_on_lattice(np.array([-e, e]), np.array([w, w]), d), 32.0 * U, 4.0 * U * e
-    one = finite_excess(Pld(None, {factor: 1}))
-    assert one is not None
-    size = max(one.top, -one.bottom)
-    return (
-        *_atoms_on_lattice(one.losses, one.weights, d),
-        one.weight_error + 32.0 * U,
-        one.loss_error + 4.0 * U * size,
-    )
+    if isinstance(part, CentralLaw):
+        return *_family_on_lattice(part, d), (EXP_ULPS + 64.0) * U, 4.0 * U * part.eps
+    made, start = _atoms_on_lattice(part.losses, part.weights, d)
+    return made, start, part.weight_error + 32.0 * U, part.loss_error + 4.0 * U * _reach(part)
 
 
 def _atoms_on_lattice(z: Floats, weights: Floats, d: float) -> tuple[Floats, int]:
@@ -137,16 +125,10 @@ def _atoms_on_lattice(z: Floats, weights: Floats, d: float) -> tuple[Floats, int
     return made.astype(np.float64), start
 
 
-def _flat_on_lattice(factor: Laplace | BoundedRange, d: float) -> tuple[Floats, int, float, float]:
-    e = float(np.nextafter(float(factor.top), np.inf))
+def _family_on_lattice(law: CentralLaw, d: float) -> tuple[Floats, int]:
+    e, (atom, density) = law.eps, tilted(law)
     # Cells of length d, the last of which ends at or beyond e: a density up to there is above.
     cells = math.ceil(e / d)
-    if isinstance(factor, Laplace):
-        atom, density = 0.5 * math.exp(-0.5 * e), 0.25 * math.exp(-0.5 * e)
-    else:
-        w = factor.atomic
-        atom = w * math.exp(-0.5 * e) / (1.0 + math.exp(-e))
-        density = (1.0 - w) * 0.5 * math.exp(-0.5 * e) / -math.expm1(-e)
     ends, start = _atoms_on_lattice(np.array([-e, e]), np.array([atom, atom]), d)
     made = np.zeros(2 * cells + 1)
     made += density * 4.0 * math.tanh(0.25 * d)
@@ -163,7 +145,7 @@ def _flat_on_lattice(factor: Laplace | BoundedRange, d: float) -> tuple[Floats, 
     first = min(start, -cells)
     total[-cells - first : -cells - first + made.size] += made
     total[start - first : start - first + ends.size] += ends
-    return total, first, (EXP_ULPS + 64.0) * U, 4.0 * U * e
+    return total, first
 
 
 def _partial_cell(part: float, d: float) -> tuple[float, float]:

@@ -42,7 +42,7 @@ from residua.bounds import Floats, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
-from residua.pld.residue.symmetric_family import CentralLaw, central_law
+from residua.pld.residue.symmetric_family import CentralLaw, central_law, tilted
 from residua.work_limit import remembered
 
 _LEAST_CELLS, _MOST_CELLS, _FINE = 48, 512, 24.0
@@ -100,22 +100,17 @@ def _cost(
 
 def _points(law: CentralLaw, v: Fraction) -> tuple[Floats, Floats]:
     """Losses and masses, from above, of a list that dominates the law."""
-    e = law.eps
-    if law.is_laplace:
-        ends, flat = 0.5 * math.exp(-0.5 * e), 0.25 * math.exp(-0.5 * e)
-    else:
-        ends = law.response * 0.5 / math.cosh(0.5 * e)
-        flat = law.flat * 0.25 / math.sinh(0.5 * e) if law.flat else 0.0
+    e, (ends, flat) = law.eps, tilted(law)
     if not flat:
-        z, tilted = np.array([-e, e]), np.array([ends, ends])
+        z, weights = np.array([-e, e]), np.array([ends, ends])
     else:
         wanted = _FINE * 2.0 * e / math.sqrt(float_up(v))
         cells = int(min(max(wanted, _LEAST_CELLS), _MOST_CELLS))
         z = np.linspace(-e, e, cells + 1)
         share = 2.0 * flat * math.tanh(0.5 * e / cells)
-        tilted = np.full(z.size, 2.0 * share)
-        tilted[[0, -1]] = share + ends
-    return z, tilted * np.exp(0.5 * z) * (1.0 + _ROUNDING)
+        weights = np.full(z.size, 2.0 * share)
+        weights[[0, -1]] = share + ends
+    return z, weights * np.exp(0.5 * z) * (1.0 + _ROUNDING)
 
 
 def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:

@@ -70,7 +70,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
-from residua.pld.arithmetic.ulp_bounds import TINY, U
+from residua.pld.arithmetic.ulp_bounds import SQRT_TWO_PI, U
 from residua.pld.residue.symmetric_family import CentralLaw, complement, density, height, renyi_cost
 from residua.work_limit import work
 
@@ -91,14 +91,13 @@ _LITTLE = 2.0**-56
 _SAFE = (4.0, 16.0, 256.0, 1e4, 1e6, 1e8, 1e10, 1e11, 1e12, 4e12)
 """By how many errors the cost is raised (and lowered), in turn, until that is proven."""
 _CLOSED = 0.2
+"""Of `c/8`: above, `B` has a closed form without cancellation."""
 _HIGH = 0.9
+"""Of `h_L(1)`: above, what the sides lack is compared."""
 _STEPS = 100
+"""Of the search for the root."""
 _SETTLED = 1e-8
-_SPARE = 1e-6
-"""Of a last step: for the density to change over it."""
-_DENSITY = 1e-9
-"""Far more than the relative error of a density, which is a sum of positive terms."""
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
+"""A relative step of Newton's method whose square is below the errors of the sides."""
 _GAUSS = (
     (0.009219682876640375, 0.9907803171233597, 0.023587668193255914),
     (0.04794137181476257, 0.9520586281852375, 0.05346966299765921),
@@ -144,20 +143,8 @@ def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] 
         above = cost_at_zero(law._replace(eps=_LEAST_EPS), v, v)
         return 0.0, v if above is None else above[1]
     both = _lacking if at_one > _HIGH else _themselves
-    at, near, weight = _root(law, v, both)
-    high = _above(law, v, at, weight)
-    if v_up > v and both is _lacking:
-        m2 = v_up - at.c
-        low = _below(v_up, both(law, m2, at.c), density(law, m2))
-    else:
-        if v_up > v:
-            # Neither side changes by more than half of the share by which m² does.
-            weight = density(law, v_up - at.c)
-            at = at._replace(error=at.error + (v_up - v) / (v - at.c))
-        low = _below(v_up, at, weight)
-    if high is None:
-        high = _raised(law, v, near, both)
-    return _lowered(law, v_up, near, both) if low is None else low, high
+    near = _root(law, v, both)
+    return _lowered(law, v_up, near, both), _raised(law, v, near, both)
 
 
 class _Reading(NamedTuple):
@@ -196,56 +183,22 @@ def _move(at: _Reading, weight: float, both: Sides) -> float:
     return 2.0 * gap / weight if weight > 0.0 else math.copysign(math.inf, gap)
 
 
-def _root(law: CentralLaw, v: float, both: Sides) -> tuple[_Reading, float, float]:
-    """The sides next to where they are equal, about where that is, and the density there."""
+def _root(law: CentralLaw, v: float, both: Sides) -> float:
+    """About where both sides are equal."""
     low, high = 0.0, v
     c = min(renyi_cost(law), 0.9 * v)
     for _ in range(_STEPS):
-        at, weight = both(law, v - c, c), density(law, v - c)
-        move = _move(at, weight, both)
+        move = _move(both(law, v - c, c), density(law, v - c), both)
         low, high = (c, high) if move > 0.0 else (low, c)
         new = c + move
         if abs(move) <= _SETTLED * c:
-            return at, new if low < new < high else c, weight
+            return new if low < new < high else c
         if not low < new < high:
             new = 0.5 * (low + high)
         if high - low <= 1e-15 * high:
             break
         c = new
-    return at, new, weight
-
-
-def _above(law: CentralLaw, v: float, at: _Reading, weight: float) -> float | None:
-    """A cost that will do, from the sides at another one; None if that is not proven.
-
-    `w (A - B)` falls by `½ w ρ` a unit of `c`, where `w = e^{-m²/8} / m` rises and the density `ρ`
-    falls as `c` grows.
-    """
-    gap = at.more - at.less + 1.01 * at.error * (at.more + at.less)
-    if not weight >= TINY:
-        return None
-    step = 2.0 * gap / weight
-    c = math.nextafter(at.c + step + _SPARE * abs(step), math.inf)
-    if not 0.0 < c < v:
-        return None
-    # Less than `TINY` has no digits; nothing is a bound from below.
-    slowest = density(law, v - c)
-    fall = 0.5 * (c - at.c) * (slowest if slowest >= TINY else 0.0)
-    return c if gap - fall + _DENSITY * abs(fall) <= 0.0 else None
-
-
-def _below(v: float, at: _Reading, weight: float) -> float | None:
-    """A cost below which none will do, likewise."""
-    gap = at.more - at.less - 1.01 * at.error * (at.more + at.less)
-    if not weight >= TINY:
-        return None
-    step = 2.0 * gap / weight
-    c = math.nextafter(at.c + step - _SPARE * abs(step), 0.0)
-    if not 0.0 < c < v:
-        return None
-    ratio = math.exp(0.125 * (c - at.c)) * math.sqrt((v - at.c) / (v - c))
-    fall = 0.5 * (c - at.c) * ratio * weight
-    return c if gap - fall - _DENSITY * abs(fall) >= 0.0 else None
+    return new
 
 
 def _raised(law: CentralLaw, v: float, c: float, both: Sides) -> float:
@@ -312,7 +265,7 @@ def _gaussian_side(m2: float, c: float) -> tuple[float, float]:
 
         # ½ √(8π m²) (erfcx √(m²/8) - e^{-c/8} erfcx √(v/8)), a difference of at least 0.18.
         near, far = erfcx(math.sqrt(0.125 * m2)), erfcx(math.sqrt(0.125 * (m2 + c)))
-        value = _ROOT_TWO_PI * math.sqrt(m2) * float(near - math.exp(-0.125 * c) * far)
+        value = SQRT_TWO_PI * math.sqrt(m2) * float(near - math.exp(-0.125 * c) * far)
         return value, _CLOSED_ULPS
     total = 0.0
     end = math.log1p(c / m2)
@@ -347,14 +300,14 @@ def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
     far = e / m + 0.5 * m
     rest = math.exp(-0.5 * e + bend * e * e) * m * float(erfcx(far * math.sqrt(0.5)))
     ulps = _COMPLEMENT_ULPS + _LOSS_ULPS * e + _PANEL_ULPS * count
-    return 2.0 * width * total + _ROOT_TWO_PI * rest, ulps
+    return 2.0 * width * total + SQRT_TWO_PI * rest, ulps
 
 
 def _gaussian_complement(m2: float, c: float) -> float:
     from scipy.special import erfcx
 
     scaled = float(erfcx(math.sqrt(0.125 * (m2 + c))))
-    return _ROOT_TWO_PI * math.sqrt(m2) * math.exp(-0.125 * c) * scaled
+    return SQRT_TWO_PI * math.sqrt(m2) * math.exp(-0.125 * c) * scaled
 
 
 @lru_cache(maxsize=256)

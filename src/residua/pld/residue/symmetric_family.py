@@ -12,12 +12,11 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from residua.bounds import quotient_up
+from residua.pld.arithmetic.ulp_bounds import SQRT_TWO_PI
 from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.laplace import Laplace
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
-
-_ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
 class CentralLaw(NamedTuple):
@@ -76,15 +75,20 @@ def complement(law: CentralLaw, t: float) -> float:
     return value
 
 
+def tilted(law: CentralLaw) -> tuple[float, float]:
+    """The tilted law `e^{-z/2} L(dz)`: its mass at each of `±e`, and its density between."""
+    fall = math.exp(-0.5 * law.eps)
+    if law.is_laplace:
+        return 0.5 * fall, 0.25 * fall
+    flat = 0.5 * law.flat * fall / -math.expm1(-law.eps) if law.flat else 0.0
+    return law.response * fall / (1.0 + math.exp(-law.eps)), flat
+
+
 def density(law: CentralLaw, m2: float) -> float:
     """The tilted law against `e^{-z²/2m²}`."""
-    m, e = math.sqrt(m2), law.eps
-    spread = m * _ROOT_TWO_PI * math.erf(e / (m * math.sqrt(2.0)))
-    ends = math.exp(-0.5 * e - 0.5 * e * e / m2)
-    if law.is_laplace:
-        return ends + 0.25 * math.exp(-0.5 * e) * spread
-    flat = 0.5 * spread * math.exp(-0.5 * e) / -math.expm1(-e) if law.flat else 0.0
-    return law.response * 2.0 * ends / (1.0 + math.exp(-e)) + law.flat * flat
+    (ends, flat), m, e = tilted(law), math.sqrt(m2), law.eps
+    spread = m * SQRT_TWO_PI * math.erf(e / (m * math.sqrt(2.0)))
+    return 2.0 * ends * math.exp(-0.5 * e * e / m2) + flat * spread
 
 
 def renyi_cost(law: CentralLaw) -> float:
