@@ -131,6 +131,8 @@ def test_shown(measured: rz.FilterComparison) -> None:
     data = json.loads(json.dumps(measured.to_dict()))
     assert data["workloads"][0]["admitted"]["basic"] == 10
     assert data["workloads"][1]["ratio"]["basic"] == 1.0
+    page = measured._repr_html_()
+    assert page.count("<tr>") == 1 + len(QUICK) and "Gaussian 20" in page
 
 
 @pytest.mark.needs("pandas")

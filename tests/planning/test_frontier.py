@@ -46,13 +46,16 @@ def test_what_never_fits_has_no_line() -> None:
     found = frontier(rz.BasicFilter(1.0, 0.0), points=3)
     kinds = {line.family: line for line in found.lines}
     assert kinds["Gaussian"].values == () and kinds["Laplace"].counts[0] == 1
+    assert "none fits" in found._repr_html_()
 
 
 def test_rows_for_a_data_frame() -> None:
-    rows = frontier(rz.BasicFilter(1.0, 1e-6), points=3).records()
+    found = frontier(rz.BasicFilter(1.0, 1e-6), points=3)
+    rows = found.records()
     assert {tuple(row) for row in rows} == {("family", "parameter", "value", "count")}
     counts = [row["count"] for row in rows if row["family"] == "Laplace"]
     assert len(counts) == 3 and counts == sorted(counts)
+    assert found._repr_html_().count("<svg") == sum(bool(line.values) for line in found.lines)
 
 
 def test_progress_is_told_and_ends_where_it_was_said_to() -> None:

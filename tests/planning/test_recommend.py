@@ -61,7 +61,8 @@ def test_what_fits_keeps_its_noise() -> None:
     found = rz.recommend(1.0, 1e-6, rz.gaussian(sigma=20.0), n=10, filters=QUICK)
     assert found.noise == 1.0 and "All of it fits" in found.reason
     assert found.to_dict()["filter"]["kind"] == found.filter.kind
-    assert found.comparison.table() in str(found)
+    assert found.comparison.table() in str(found) and "<table>" in found._repr_html_()
+    assert "<polyline" in found._repr_html_()
 
 
 def test_what_cannot_be() -> None:

@@ -283,6 +283,8 @@ def test_shown() -> None:
         "workload": "w81", "family": "pure", "filter": "bad", "admitted": 0, "optimum": 100,
         "ratio": 0.0,
     }  # fmt: skip
+    page = found._repr_html_()
+    assert page.count("<tr>") == 3 and "seed 5" in page and "optimum\n&lt; 10" in page
 
 
 def test_comparison_on_a_suite_is_that_on_its_workloads() -> None:

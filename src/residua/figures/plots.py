@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.figures.notebook import LEAST_DELTA
 from residua.figures.picture import new_figure
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from residua.planning.comparison import FilterComparison, SuiteComparison
     from residua.planning.frontier import Frontier
     from residua.pld.pld import Pld
-
-LEAST_DELTA = 1e-12
-"""Where the axis of delta ends."""
 
 
 def curves(

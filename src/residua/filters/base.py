@@ -335,6 +335,12 @@ class Filter(ABC):
             session = self._session.state, self._session.relation, self._session.last
         return _restore, (type(self), fields, *session)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from residua.figures.notebook import filter_html
+
+        return filter_html(self)
+
     # -- descriptions -------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:

@@ -160,11 +160,7 @@ class FilterComparison:
     def table(self) -> str:
         """As text: for one workload a line for each filter, for several a line for each."""
         if len(self.rows) > 1:
-            head: tuple[str, ...] = "workload", "optimum", *self.filters
-            lines: list[tuple[str, ...]] = [
-                (row.workload, str(row.optimum), *map(ratio_text, row.ratios()))
-                for row in self.rows
-            ]
+            head, lines = self.headings(), self.cells()
         else:
             (row,) = self.rows
             head = row.workload, "admitted", "ratio"
@@ -173,6 +169,26 @@ class FilterComparison:
             for name, count, ratio in zip(self.filters, row.admitted, row.ratios(), strict=True):
                 lines.append((name, str(count), ratio_text(ratio)))
         return align_columns(head, lines)
+
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table of ratios."""
+        return "workload", "optimum", *self.filters
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each workload."""
+        return [
+            (row.workload, str(row.optimum), *map(ratio_text, row.ratios())) for row in self.rows
+        ]
+
+    def caption(self) -> str:
+        """What there is to say about the table."""
+        return ""
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from residua.figures.notebook import comparison_html
+
+        return comparison_html(self)
 
 
 @dataclass(frozen=True)
@@ -223,20 +239,23 @@ class SuiteComparison(FilterComparison):
         return {**plain, "seed": self.seed, "summaries": summaries, "workloads": workloads}
 
     def table(self) -> str:
-        """The statistics as text, a line for each filter, and the seed below them."""
+        """The statistics as text, a line for each filter."""
+        return f"{align_columns(self.headings(), self.cells())}\n\n{self.caption()}"
+
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table."""
+        columns = ("filter", "mean", "95 % interval\nof the mean", "10th\nperc.", "min")
+        return (*columns, f"optimum\n< {SMALL}", *self._families)
+
+    @cached_property
+    def _families(self) -> tuple[str, ...]:
         found = {row.family for row in self.rows if row.optimum >= SMALL}
         known = [family for family in suite.FAMILIES if family in found]
-        families = (*known, *sorted(found - set(known)))
-        head = (
-            "filter",
-            "mean",
-            "95 % interval\nof the mean",
-            "10th\nperc.",
-            "min",
-            f"optimum\n< {SMALL}",
-            *families,
-        )
-        lines = [
+        return (*known, *sorted(found - set(known)))
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each filter."""
+        return [
             (
                 one.filter,
                 ratio_text(one.mean, 3),
@@ -244,14 +263,16 @@ class SuiteComparison(FilterComparison):
                 ratio_text(one.tenth_percentile),
                 ratio_text(one.minimum),
                 ratio_text(one.small_mean),
-                *(ratio_text(one.families.get(family)) for family in families),
+                *(ratio_text(one.families.get(family)) for family in self._families),
             )
             for one in self.summaries
         ]
+
+    def caption(self) -> str:
+        """The subject of the table, in a sentence or two."""
         small = sum(0 < row.optimum < SMALL for row in self.rows)
         large = sum(row.optimum >= SMALL for row in self.rows)
         return (
-            f"{align_columns(head, lines)}\n\n"
             f"{len(self.rows)} workloads drawn with seed {self.seed}: {large} with an optimum of"
             f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
         )

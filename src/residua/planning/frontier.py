@@ -75,6 +75,12 @@ class Frontier:
             for value, count in zip(line.values, line.counts, strict=True)
         ]
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from residua.figures.notebook import frontier_html
+
+        return frontier_html(self)
+
 
 def frontier(
     filter: Filter,

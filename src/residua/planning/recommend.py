@@ -95,6 +95,12 @@ class Recommendation:
         lines = [f"{self.filter!r}" if len(repr(self.filter)) < 200 else self.filter.kind]
         return "\n".join([*lines, self.reason, "", self.comparison.table()])
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from residua.figures.notebook import recommendation_html
+
+        return recommendation_html(self)
+
 
 def recommend(
     eps: float,

@@ -110,6 +110,12 @@ class Pld:
             return f"<Pld: {count} queries of {len(parts)} kinds>"
         return " + ".join(text if n == 1 else f"{n} * {text}" for text, n in parts)
 
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        from residua.figures.notebook import pld_html
+
+        return pld_html(self)
+
     # -- structure --------------------------------------------------------------------
 
     @property
