@@ -8,6 +8,7 @@ for each direction of a neighbouring relation, above (dominating, the default) o
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -200,15 +201,18 @@ class Mechanism(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data: `kind` and every field (`version` where it is not 1)."""
-        from residua.mechanisms.codec import to_dict
-
-        return to_dict(self)
+        out: dict[str, Any] = {"kind": self.kind}
+        if self.version != 1:
+            out["version"] = self.version
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                out[field.name] = _plain(value)
+        return out
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces, numbers as Python writes them."""
-        from residua.mechanisms.codec import to_json
-
-        return to_json(self)
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: Any) -> Mechanism:
@@ -219,6 +223,14 @@ class Mechanism(ABC):
         if not isinstance(made, cls):
             raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
         return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mechanism):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
