@@ -131,8 +131,7 @@ def check_size(name: str, given: Any) -> None:
 
 def from_dict(given: Any, depth: int = 0) -> Mechanism:
     """The mechanism that plain data describes."""
-    if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
+    checks.instance("mechanism", given, Mapping, "a JSON object")
     if depth == 0:
         check_size("mechanism", given)
     checks.require(depth < DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
@@ -142,12 +141,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
             f"kind is missing: it must be one of {', '.join(sorted(KINDS))}, "
             f"got only {checks.shown(sorted(map(str, fields)))}"
         )
-    kind = fields.pop("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(
-            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.suggestion(kind, KINDS)}"
-        )
+    kind = checks.one_of("kind", fields.pop("kind"), tuple(sorted(KINDS)))
     cls = KINDS[kind]
     version = fields.pop("version", 1)
     if type(version) is not int or version != cls.version:

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 from residua import checks
 from residua.bounds import Interval
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.mechanisms import relations
 from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
@@ -286,10 +286,9 @@ def _field_checks(cls: type[Mechanism]) -> tuple[tuple[str, Check], ...]:
 
 def check_mechanism(name: str, value: Any) -> Mechanism:
     """Check that an argument is a mechanism, not nested too deeply."""
-    if not isinstance(value, Mechanism):
-        raise ArgumentTypeError(f"{name} must be a mechanism, got {checks.shown(value)}")
-    checks.require(value.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", value)
-    return value
+    found: Mechanism = checks.instance(name, value, Mechanism, "a mechanism")
+    checks.require(found.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", found)
+    return found
 
 
 Positive = Annotated[float, checks.positive]
