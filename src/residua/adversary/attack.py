@@ -191,11 +191,11 @@ def natural_cost(
 
 def judge(worst: WorstCase, guarantee: Pld) -> Attack:
     """Compare a worst case with a guarantee."""
-    if dominated(worst.above, guarantee).proven:
+    if dominated(worst.pld, guarantee).proven:
         return Attack(Verdict.YES, 0.0, None, None, 0.0, guarantee, worst)
     found = largest_gap(worst.below, guarantee)
     if found is None:
-        apart = max(0.0, _widest(worst.above, guarantee)[1])
+        apart = max(0.0, _widest(worst.pld, guarantee)[1])
         return Attack(Verdict.UNDECIDED, 0.0, None, None, apart, guarantee, worst)
     strategy = worst.strategy(found.x)
     return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
