@@ -29,7 +29,7 @@ LAZY = {
     ("pld.pld", "pld.lattice"): "the operators `|` and `&`",
     ("pld.pld", "pld.order.compare"): "the operators `<=` and `<`",
     ("pld.constructors", "pld.discretise.finite"): "a curve given by points is discretised",
-    ("mechanisms.mechanism", "mechanisms.codec"): "`to_json` and `from_json`; the codec knows all",
+    ("mechanisms.mechanism", "mechanisms.codec"): "`from_json`; the codec knows all kinds",
     ("filters.base", "filters.codec"): "`to_json` and `from_json`; the codec reads any filter",
     ("ledger.storage.store", "ledger.storage.postgres"): "its driver may not be installed",
     ("ledger.storage.store", "ledger.storage.sqlite"): "as for PostgreSQL",

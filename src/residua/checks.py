@@ -11,7 +11,7 @@ import inspect
 import numbers as abstract_numbers
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from types import UnionType
 from typing import Any, TypeVar, cast
 
@@ -282,11 +282,11 @@ def set_fields(value: object, /, **fields: object) -> None:
         object.__setattr__(value, name, field)
 
 
-def require_same_length(name: str, first: Floats, other_name: str, second: Floats) -> None:
-    """Raise unless two vectors have one length."""
-    if first.size != second.size:
+def require_same_length(name: str, first: Sized, other_name: str, second: Sized) -> None:
+    """Raise unless two vectors or lists have one length."""
+    if len(first) != len(second):
         raise ArgumentError(
-            f"{other_name} must have the same length as {name} ({first.size}), got {second.size}"
+            f"{other_name} must have the same length as {name} ({len(first)}), got {len(second)}"
         )
 
 

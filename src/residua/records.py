@@ -45,12 +45,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from json.encoder import encode_basestring_ascii as _quoted
-from operator import itemgetter
-from types import NoneType
 from typing import Any
 
 from residua.errors import BrokenRecord
@@ -89,13 +86,6 @@ FIELDS: dict[str, frozenset[str]] = {
 }  # fmt: skip
 """The fields of each type beside the common ones: all of them, and no others."""
 _ALL_FIELDS = {type: fields | _COMMON for type, fields in FIELDS.items()}
-_GETTERS = {type: itemgetter(*sorted(names)) for type, names in _ALL_FIELDS.items()}
-_TEMPLATES = {
-    type: "{" + ",".join(f'"{name}":%s' for name in sorted(names)) + "}"
-    for type, names in _ALL_FIELDS.items()
-}
-"""The text of a record of each type, with a place for each field, in order."""
-
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -111,18 +101,9 @@ class Canonical(str):
     __slots__ = ()
 
 
-_WRITERS: dict[type, Callable[[Any], str]] = {
-    Canonical: str,
-    str: _quoted,
-    int: str,
-    bool: {True: "true", False: "false"}.__getitem__,
-    NoneType: {None: "null"}.__getitem__,
-}
-
-
 def written(value: Any) -> str:
-    """`canonical`, quickly for a plain value and for text that is canonical already."""
-    return _WRITERS.get(type(value), canonical)(value)
+    """`canonical`, but for text that is canonical already, which is returned as it is."""
+    return str(value) if isinstance(value, Canonical) else canonical(value)
 
 
 def digest(text: str | bytes) -> str:
@@ -209,8 +190,9 @@ def record(type: str, common: Mapping[str, Any], fields: Mapping[str, Any]) -> R
     """
     given = {**common, **fields, "type": type, "v": VERSION}
     _check(given, "a new record")
-    parts = [_WRITERS.get(each.__class__, canonical)(each) for each in _GETTERS[type](given)]
-    made = Record(_TEMPLATES[type] % tuple(parts))
+    made = Record(
+        "{" + ",".join(f'"{name}":{written(given[name])}' for name in sorted(given)) + "}"
+    )
     # The values that are at hand; `body` parses the rest from the text.
     object.__setattr__(made, "_values", given)
     object.__setattr__(made, "hash", digest(made.text))

@@ -146,7 +146,7 @@ def test_irrational_masses_have_two_sides() -> None:
     rule = rz.NaturalRule([rz.pure_dp(0.5), rz.approximate_dp(0.25, 0.01)], rz.gaussian(mu=2.0))
     worst = rz.worst_case(rule, 3)
     assert not worst.exact
-    assert worst.below <= worst.above
+    assert worst.below <= worst.pld
     for x in (0.4, 1.0, 1.9):
         bounds = worst.hockey_stick_bounds(x)
         assert 0.0 < bounds.width < 1e-15
@@ -190,7 +190,7 @@ def test_coarse_values_enclose_the_exact_one() -> None:
     exact = rz.worst_case(rule, 4)
     coarse = rz.worst_case(rule, 4, coarse=1e-2)
     assert exact.exact and not coarse.exact
-    assert coarse.below <= exact.pld <= coarse.above
+    assert coarse.below <= exact.pld <= coarse.pld
     assert len(coarse.sides[0]) < len(exact.sides[0])
     for x in (0.3, 0.8, 1.0, 1.5, 5.0):
         true = float(exact.sides[0].hockey_stick(Fraction(x)))
@@ -310,7 +310,7 @@ def test_too_many_atoms_are_counted() -> None:
     with pytest.raises(rz.TooLargeError, match=r"\d+ atoms or more.*coarse="):
         rz.worst_case(rule, 3)
     coarse = rz.worst_case(rule, 3, coarse=0.05)
-    assert coarse.below <= coarse.above
+    assert coarse.below <= coarse.pld
 
 
 def test_a_budget_that_admits_nothing_costs_nothing() -> None:

@@ -35,7 +35,6 @@ from residua.adversary.rule import NaturalRule, Rule, as_rounds, as_rule
 from residua.adversary.strategy import Strategy
 from residua.adversary.worst_case import Settings, WorstCase, worst_case
 from residua.bounds import Floats, Verdict
-from residua.errors import ArgumentError
 from residua.filters.base import Filter
 from residua.filters.codec import KINDS, from_dict
 from residua.filters.potential.renyi_commit import Commit
@@ -192,11 +191,11 @@ def natural_cost(
 
 def judge(worst: WorstCase, guarantee: Pld) -> Attack:
     """Compare a worst case with a guarantee."""
-    if dominated(worst.above, guarantee).proven:
+    if dominated(worst.pld, guarantee).proven:
         return Attack(Verdict.YES, 0.0, None, None, 0.0, guarantee, worst)
     found = largest_gap(worst.below, guarantee)
     if found is None:
-        apart = max(0.0, _widest(worst.above, guarantee)[1])
+        apart = max(0.0, _widest(worst.pld, guarantee)[1])
         return Attack(Verdict.UNDECIDED, 0.0, None, None, apart, guarantee, worst)
     strategy = worst.strategy(found.x)
     return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
@@ -236,11 +235,7 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 
 def example(kind: str) -> Filter:
     """The filter of a kind that the suite attacks."""
-    if kind not in EXAMPLES or kind not in KINDS:
-        raise ArgumentError(
-            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.suggestion(kind, KINDS)}"
-        )
+    checks.one_of("kind", kind, tuple(sorted(KINDS)))
     return from_dict({"kind": kind, **EXAMPLES[kind]})
 
 

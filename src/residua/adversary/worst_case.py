@@ -89,19 +89,14 @@ class WorstCase:
     _below: Values = field(repr=False)
 
     @cached_property
-    def above(self) -> Pld:
-        """A PLD that dominates the worst case."""
+    def pld(self) -> Pld:
+        """The worst case, from above: a PLD that dominates it; exactly it where `exact`."""
         return from_exact(self._above[self._root])
 
     @cached_property
     def below(self) -> Pld:
         """A PLD that the worst case dominates: some adversary attains each point of its curve."""
         return from_exact(self._below[self._root])
-
-    @property
-    def pld(self) -> Pld:
-        """The worst case, from above; exactly it where `exact`."""
-        return self.above
 
     def hockey_stick_bounds(self, x: Any) -> Interval:
         """Proven interval for the worst case at a point `x > 0`."""

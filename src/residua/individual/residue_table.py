@@ -146,7 +146,6 @@ def _table(budgets: Integers, costs: Integers) -> CostTable:
     return CostTable(budgets[last], costs[last])
 
 
-@lru_cache(maxsize=4096)
 def response_table(eps: float, laplace: bool, units: Units) -> CostTable:
     """For `R_eps`, or Laplace noise with `sensitivity / scale = eps`, `0 < eps <= 16`."""
     most = float(units.capacity * units.size)

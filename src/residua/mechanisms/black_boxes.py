@@ -18,7 +18,6 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import LARGEST_EPS, LEAST_EPS, Floats
-from residua.errors import ArgumentError
 from residua.mechanisms import limits, relations
 from residua.mechanisms.mechanism import (
     Mechanism,
@@ -151,11 +150,7 @@ class Rdp(BlackBox):
         for eps in self.epsilons:
             good = 0.0 <= eps <= LARGEST_DIVERGENCE
             checks.require(good, "epsilons", f"between 0 and {LARGEST_DIVERGENCE:g}", eps)
-        if len(self.orders) != len(self.epsilons):
-            raise ArgumentError(
-                f"epsilons must have the same length as orders ({len(self.orders)}),"
-                f" got {len(self.epsilons)}"
-            )
+        checks.require_same_length("orders", self.orders, "epsilons", self.epsilons)
 
     def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
         if 0.0 in self.epsilons:

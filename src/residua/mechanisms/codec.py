@@ -1,4 +1,4 @@
-"""Descriptions as JSON, both ways and strictly.
+"""Descriptions read from JSON, strictly.
 
 `{"kind": "laplace", "scale": 2.0, "sensitivity": 1.0}`: the kind in snake case, then every field.
 `version` is left out while it is 1. On reading, fields with defaults may be missing, `steps` is
@@ -52,31 +52,6 @@ LONGEST_INTEGER = 400
 """The most digits of a whole number in JSON; the largest float has 309."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 """Brackets and strings; brackets inside strings do not count."""
-
-
-def to_dict(mechanism: Mechanism) -> dict[str, Any]:
-    """The description as plain data."""
-    out: dict[str, Any] = {"kind": mechanism.kind}
-    if mechanism.version != 1:
-        out["version"] = mechanism.version
-    for field in dataclasses.fields(mechanism):
-        value = getattr(mechanism, field.name)
-        if value is not None:
-            out[field.name] = _plain(value)
-    return out
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mechanism):
-        return to_dict(value)
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
-
-
-def to_json(mechanism: Mechanism) -> str:
-    """Canonical JSON of a description."""
-    return json.dumps(to_dict(mechanism), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def from_json(given: str | bytes | Mapping[str, Any]) -> Mechanism:
@@ -156,8 +131,7 @@ def check_size(name: str, given: Any) -> None:
 
 def from_dict(given: Any, depth: int = 0) -> Mechanism:
     """The mechanism that plain data describes."""
-    if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"mechanism must be a JSON object, got {checks.shown(given)}")
+    checks.instance("mechanism", given, Mapping, "a JSON object")
     if depth == 0:
         check_size("mechanism", given)
     checks.require(depth < DEEPEST, "mechanism", f"nested at most {DEEPEST} deep", "deeper")
@@ -167,12 +141,7 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
             f"kind is missing: it must be one of {', '.join(sorted(KINDS))}, "
             f"got only {checks.shown(sorted(map(str, fields)))}"
         )
-    kind = fields.pop("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ArgumentError(
-            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
-            f"{checks.suggestion(kind, KINDS)}"
-        )
+    kind = checks.one_of("kind", fields.pop("kind"), tuple(sorted(KINDS)))
     cls = KINDS[kind]
     version = fields.pop("version", 1)
     if type(version) is not int or version != cls.version:

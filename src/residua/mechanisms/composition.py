@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from residua import checks
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.mechanisms.mechanism import Count, Inner, Mechanism, check_mechanism
 from residua.mechanisms.relations import RELATIONS, directions
 from residua.pld.arithmetic.exact import Side
@@ -29,10 +29,7 @@ class Composed(Mechanism):
     reference: ClassVar[str] = "Dong, Roth and Su 2022, theorem 3.2"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mechanisms, list | tuple):
-            raise ArgumentTypeError(
-                f"mechanisms must be a list, got {checks.shown(self.mechanisms)}"
-            )
+        checks.instance("mechanisms", self.mechanisms, list | tuple, "a list")
         if not self.mechanisms:
             raise ArgumentError("mechanisms must be a non-empty list, got []")
         checks.set_fields(

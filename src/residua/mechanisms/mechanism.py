@@ -8,6 +8,7 @@ for each direction of a neighbouring relation, above (dominating, the default) o
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 
 from residua import checks
 from residua.bounds import Interval
-from residua.errors import ArgumentError, ArgumentTypeError
+from residua.errors import ArgumentError
 from residua.mechanisms import relations
 from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
@@ -200,15 +201,18 @@ class Mechanism(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """The description as plain data: `kind` and every field (`version` where it is not 1)."""
-        from residua.mechanisms.codec import to_dict
-
-        return to_dict(self)
+        out: dict[str, Any] = {"kind": self.kind}
+        if self.version != 1:
+            out["version"] = self.version
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                out[field.name] = _plain(value)
+        return out
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, no spaces, numbers as Python writes them."""
-        from residua.mechanisms.codec import to_json
-
-        return to_json(self)
+        return json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: Any) -> Mechanism:
@@ -219,6 +223,14 @@ class Mechanism(ABC):
         if not isinstance(made, cls):
             raise ArgumentError(f"kind must be {cls.kind!r}, got {made.kind!r}")
         return made
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mechanism):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,10 +286,9 @@ def _field_checks(cls: type[Mechanism]) -> tuple[tuple[str, Check], ...]:
 
 def check_mechanism(name: str, value: Any) -> Mechanism:
     """Check that an argument is a mechanism, not nested too deeply."""
-    if not isinstance(value, Mechanism):
-        raise ArgumentTypeError(f"{name} must be a mechanism, got {checks.shown(value)}")
-    checks.require(value.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", value)
-    return value
+    found: Mechanism = checks.instance(name, value, Mechanism, "a mechanism")
+    checks.require(found.depth < DEEPEST, name, f"nested less than {DEEPEST} deep", found)
+    return found
 
 
 Positive = Annotated[float, checks.positive]

@@ -75,26 +75,27 @@ class Odometer:
 
     def after(self, query: Query, *, relation: str | None = None) -> Odometer:
         """The odometer after one more query; mechanisms keep to one neighbouring relation."""
-        asked = as_query(query)
-        meant = self.relation
-        if isinstance(asked, Mechanism):
-            meant = relation_of(asked, self.relation if relation is None else relation)
-            if self.relation is not None and meant != self.relation:
+        query = as_query(query)
+        common = self.relation
+        if isinstance(query, Mechanism):
+            common = relation_of(query, self.relation if relation is None else relation)
+            if self.relation is not None and common != self.relation:
                 raise ArgumentError(
-                    f"relation must be {self.relation}, as for earlier queries, got {meant!r}"
+                    f"relation must be {self.relation}, as for earlier queries, got {common!r}"
                 )
-        stated, rest = split(asked, meant, self._declared_cost)
+        stated, rest = split(query, common, self._declared_cost)
         cost = renyi_cost(rest, self.alpha)
         if cost is None:
             raise ArgumentError(
                 f"query must have a finite Rényi divergence of order {self.alpha:g}, "
-                f"got {describe(asked)}"
+                f"got {describe(query)}"
             )
         spent = self.spent + cost + (stated[0] if stated else Fraction(0))
-        seen = replace(self, queries=self.queries + 1, spent=spent, relation=meant)
-        top = None if stated or missing_mass(rest) > 0 else largest_loss(rest)
-        whole = None if top is None or self.largest is None else self.largest + top
-        return replace(seen, largest=whole)
+        most = None if stated or missing_mass(rest) > 0 else largest_loss(rest)
+        largest = None if most is None or self.largest is None else self.largest + most
+        return replace(
+            self, queries=self.queries + 1, spent=spent, largest=largest, relation=common
+        )
 
     def _declared_cost(self, mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         cost = stated_renyi(mechanism, self.alpha)
@@ -111,10 +112,10 @@ class Odometer:
         return Reading(amounts.charged(least), self.delta, self.queries)
 
     def __str__(self) -> str:
-        seen = self.reading
+        now = self.reading
         return (
-            f"eps {seen.eps:.6g} lost so far, by {seen.queries} queries,"
-            f" but for probability {seen.delta:g}"
+            f"eps {now.eps:.6g} lost so far, by {now.queries} queries,"
+            f" but for probability {now.delta:g}"
         )
 
 

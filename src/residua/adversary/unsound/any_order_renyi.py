@@ -30,7 +30,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
@@ -50,7 +50,6 @@ SLACK = Decimal("1e-30")
 """The share of each term that is taken off for the roundings of fifty digits."""
 
 
-@lru_cache(maxsize=64)
 def optimal_renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
     """`rho*` from below: `D_α <= rho` implies `(eps, delta)`-DP for every `rho` up to it."""
     with localcontext() as context:
