@@ -172,6 +172,5 @@ def root(
       {"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}
       {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}
 
-    or as a flag named after its kind: --laplace scale=2. `residua mechanisms` lists the kinds. On
-    the command line "count" is another name for "steps", and a Gaussian with "mu" means gdp.
+    or as a flag named after its kind: --laplace scale=2. `residua mechanisms` lists the kinds.
     """
