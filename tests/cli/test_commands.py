@@ -157,8 +157,8 @@ def test_infinite_epsilon_is_valid_json() -> None:
         (GAUSSIAN, APPROXIMATE, "INCOMPARABLE"),
     ],
 )
-def test_compare(first: str, second: str, verdict: str) -> None:
-    answer = run_json("compare", first, second)
+def test_order(first: str, second: str, verdict: str) -> None:
+    answer = run_json("order", first, second)
     assert answer["verdict"] == verdict
     for key, absent in (
         ("not_below", {"LESS", "EQUAL"}),
@@ -167,7 +167,7 @@ def test_compare(first: str, second: str, verdict: str) -> None:
         assert (answer[key] is None) == (verdict in absent)
         if answer[key] is not None:
             assert answer[key]["gap"] > 0
-    assert verdict in run("compare", first, second)
+    assert verdict in run("order", first, second)
 
 
 def test_tables_show_the_interval() -> None:
@@ -299,7 +299,7 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
         (("delta", "--eps", "1"), "QUERY"),
         (("epsilon", PURE, "--delta", "1.5"), "delta"),
         (("epsilon", PURE, "--delta", "-1"), "delta"),
-        (("compare", PURE), "exactly two queries"),
+        (("order", PURE), "SECOND"),
         (("spendd", PURE), "spendd"),
         (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean --laplace?"),
         (("delta", "--zzz", "--eps", "1"), "neither an option of this command nor a kind"),
@@ -312,7 +312,7 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
             "has a pair for (replace-one, zero-out)",
         ),
         (
-            ("compare", PURE, "randomized_response eps=1", "--relation", "add-remove"),
+            ("order", PURE, "randomized_response eps=1", "--relation", "add-remove"),
             "randomized_response",
         ),
     ],
@@ -323,13 +323,13 @@ def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str
     assert "Traceback" not in text
 
 
-def test_compare_composes_a_list() -> None:
+def test_order_composes_a_list() -> None:
     """A day against a budget: either side may be several queries."""
     both = '[{"kind": "pure_dp", "eps": 0.1}, {"kind": "pure_dp", "eps": 0.1}]'
     budget = '{"kind": "pure_dp", "eps": 0.2}'
-    assert run_json("compare", both, budget)["verdict"] == "LESS"
+    assert run_json("order", both, budget)["verdict"] == "LESS"
     for wrong in ("[]", "[1]", "[{]"):
-        assert "quer" in refusal("compare", wrong, budget)
+        assert "quer" in refusal("order", wrong, budget)
 
 
 def test_version_option() -> None:

@@ -82,9 +82,9 @@ def test_query_from_a_file(tmp_path: Path) -> None:
 
 def test_flags_and_json_keep_their_order() -> None:
     """`compare` takes its two sides in the order given, however they are written."""
-    assert run_json("compare", "--pure-dp", "eps=0.1", LAPLACE)["verdict"] == "LESS"
-    assert run_json("compare", LAPLACE, "--pure-dp", "eps=0.1")["verdict"] == "GREATER"
-    assert run_json("compare", "--json", "--", "pure_dp eps=0.1", LAPLACE)["verdict"] == "LESS"
+    assert run_json("order", "--pure-dp", "eps=0.1", LAPLACE)["verdict"] == "LESS"
+    assert run_json("order", LAPLACE, "--pure-dp", "eps=0.1")["verdict"] == "GREATER"
+    assert run_json("order", "--json", "--", "pure_dp eps=0.1", LAPLACE)["verdict"] == "LESS"
 
 
 def test_the_worse_direction_is_reported() -> None:
@@ -129,5 +129,5 @@ def test_relation_is_the_first_in_common() -> None:
          "INCOMPARABLE"),
     ],
 )  # fmt: skip
-def test_compare_proves_it_of_the_mechanisms(first: str, second: str, verdict: str) -> None:
-    assert run_json("compare", first, second)["verdict"] == verdict
+def test_order_is_proven_of_the_mechanisms(first: str, second: str, verdict: str) -> None:
+    assert run_json("order", first, second)["verdict"] == verdict

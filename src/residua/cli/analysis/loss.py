@@ -319,11 +319,6 @@ def order(
       residua order --pure-dp eps=0.5 --laplace scale=2
       residua order '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
     """  # noqa: E501
-    return order_of(first, second, relation)
-
-
-def order_of(first: str, second: str, relation: str | None) -> Result:
-    """The order of two queries."""
     from residua.mechanisms import Composed
 
     one, two = descriptions.parse_composed(first), descriptions.parse_composed(second)

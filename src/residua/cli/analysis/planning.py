@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import descriptions, options, output, stores
-from residua.cli.analysis.loss import order_of
 from residua.cli.command import Result, command
 from residua.errors import ArgumentError
 
@@ -217,8 +216,6 @@ def compare(
     A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
     or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
 
-    Two queries without a budget are compared with each other; see residua order.
-
     Options:
       workload (FILE): Read the workload from this file (default: suite, random workloads).
       filter (FILTER): Compare this kind, or this filter as JSON; repeatable (default: all kinds).
@@ -233,17 +230,9 @@ def compare(
       residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
       residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5
       residua compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
-      residua compare --pure-dp eps=0.5 --laplace scale=2
     """
     from residua.planning import compare_filters
 
-    if eps is None and delta is None and workload is None and query:
-        if len(query) != 2:
-            raise ArgumentError(
-                "give --eps and --delta to compare filters, or exactly two queries to compare them,"
-                f" got {len(query)}"
-            )
-        return order_of(query[0], query[1], relation)
     eps, delta = descriptions.both_of(eps, delta)
     if query and workload is not None:
         raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")
