@@ -192,7 +192,10 @@ class BudgetQueryCommand(QueryCommand):
                 rest[place:] = behind
                 break
         if "--eps" not in fields:
-            raise ArgumentError("--delta must come with --eps: --eps 0.3 --delta 1e-8")
+            raise ArgumentError(
+                "--delta must come with --eps (--eps 0.3 --delta 1e-8), got only --delta"
+                f" {fields['--delta']}"
+            )
         if "--delta" not in fields:
             return f"pure_dp eps={fields['--eps']}"
         return f"approximate_dp eps={fields['--eps']},delta={fields['--delta']}"

@@ -69,9 +69,13 @@ def plan(
 
     asked = descriptions.parse_list(query)
     if budget is not None:
-        if (filter, eps, delta, state, relation) != (None,) * 5:
+        replaced = {"filter": filter, "eps": eps, "delta": delta, "state": state}
+        replaced["relation"] = relation
+        given = [f"--{name} {value}" for name, value in replaced.items() if value is not None]
+        if given:
             raise ArgumentError(
-                "--budget replaces --filter, --eps, --delta, --state and --relation"
+                "--budget replaces --filter, --eps, --delta, --state and --relation, got"
+                f" {', '.join(given)} beside --budget {budget}"
             )
         with stores.read_store(store, token) as ledger:
             found = ledger.budget(budget)
