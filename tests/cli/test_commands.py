@@ -301,7 +301,7 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
         (("epsilon", PURE, "--delta", "-1"), "delta"),
         (("order", PURE), "SECOND"),
         (("spendd", PURE), "spendd"),
-        (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean --laplace?"),
+        (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean '--laplace'?"),
         (("delta", "--zzz", "--eps", "1"), "neither an option of this command nor a kind"),
         (("delta", "--laplace", "--eps", "1"), "laplace needs the field 'scale'"),
         (("delta", "--query"), "--query must be followed by"),
