@@ -115,11 +115,11 @@ def test_delta() -> None:
     [
         (GAUSSIAN, "rz.gaussian(sigma=4.0)"),
         ('{"kind": "gaussian", "sigma": 4, "sensitivity": 2}', "rz.gaussian(mu=0.5)"),
-        ('{"kind": "gaussian", "mu": 1.0}', "rz.gaussian(mu=1.0)"),
+        ('{"kind": "gdp", "mu": 1.0}', "rz.gaussian(mu=1.0)"),
         (LAPLACE, "rz.laplace(scale=2.0)"),
         (PURE, "rz.pure_dp(0.1)"),
         (APPROXIMATE, "rz.approximate_dp(0.1, 1e-7)"),
-        ('{"kind": "pure_dp", "eps": 0.1, "count": 3}', "3 * rz.pure_dp(0.1)"),
+        ('{"kind": "pure_dp", "eps": 0.1, "steps": 3}', "3 * rz.pure_dp(0.1)"),
     ],
 )
 def test_query_means_the_constructor(query: str, pld: str) -> None:
@@ -157,8 +157,8 @@ def test_infinite_epsilon_is_valid_json() -> None:
         (GAUSSIAN, APPROXIMATE, "INCOMPARABLE"),
     ],
 )
-def test_compare(first: str, second: str, verdict: str) -> None:
-    answer = run_json("compare", first, second)
+def test_order(first: str, second: str, verdict: str) -> None:
+    answer = run_json("order", first, second)
     assert answer["verdict"] == verdict
     for key, absent in (
         ("not_below", {"LESS", "EQUAL"}),
@@ -167,7 +167,7 @@ def test_compare(first: str, second: str, verdict: str) -> None:
         assert (answer[key] is None) == (verdict in absent)
         if answer[key] is not None:
             assert answer[key]["gap"] > 0
-    assert verdict in run("compare", first, second)
+    assert verdict in run("order", first, second)
 
 
 def test_tables_show_the_interval() -> None:
@@ -228,7 +228,8 @@ def test_version() -> None:
         ('{"kind": "laplace", "scael": 2.0}', "unknown field 'scael'"),
         ('{"kind": "laplace"}', "laplace needs the field 'scale'"),
         ('{"kind": "gaussian", "sigma": 1, "mu": 1}', "unknown field 'mu'"),
-        ('{"kind": "gaussian", "mu": 1, "sensitivity": 1}', "unknown field 'sensitivity'"),
+        ('{"kind": "gaussian", "mu": 1}', "unknown field 'mu'"),
+        ('{"kind": "gdp", "mu": 1, "sensitivity": 1}', "unknown field 'sensitivity'"),
         (
             '{"kind": "gaussian", "sigma": "1"}',
             "sigma must be a number that is positive and finite, got '1'",
@@ -262,11 +263,11 @@ def test_version() -> None:
         ),
         ('{"kind": "pure_dp", "eps": -0.1}', "eps"),
         ('{"kind": "approximate_dp", "eps": 0.1, "delta": 2}', "delta"),
-        ('{"kind": "pure_dp", "eps": 1, "count": 0}', "count must be"),
-        ('{"kind": "pure_dp", "eps": 1, "count": 1.5}', "got 1.5"),
-        ('{"kind": "pure_dp", "eps": 1, "count": true}', "got true"),
+        ('{"kind": "pure_dp", "eps": 1, "steps": -1}', "steps must be"),
+        ('{"kind": "pure_dp", "eps": 1, "steps": 1.5}', "got 1.5"),
+        ('{"kind": "pure_dp", "eps": 1, "steps": true}', "got True"),
         ('{"kind": "pure_dp", "eps": 1', "query must be valid JSON"),
-        ('{"kind": "pure_dp", "eps": 1, "count": 2, "steps": 2}', "steps or count"),
+        ('{"kind": "pure_dp", "eps": 1, "count": 2, "steps": 2}', "unknown field 'count'"),
         ('{"kind": "pure_dp", "eps": 1, "version": 2}', "version must be 1"),
         ("gaussian", "gaussian needs the field 'sigma'"),
         ("laplace 2", "laplace takes name=value, separated by commas, got 2"),
@@ -298,9 +299,9 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
         (("delta", "--eps", "1"), "QUERY"),
         (("epsilon", PURE, "--delta", "1.5"), "delta"),
         (("epsilon", PURE, "--delta", "-1"), "delta"),
-        (("compare", PURE), "exactly two queries"),
+        (("order", PURE), "SECOND"),
         (("spendd", PURE), "spendd"),
-        (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean --laplace?"),
+        (("delta", "--laplce", "scale=2", "--eps", "1"), "did you mean '--laplace'?"),
         (("delta", "--zzz", "--eps", "1"), "neither an option of this command nor a kind"),
         (("delta", "--laplace", "--eps", "1"), "laplace needs the field 'scale'"),
         (("delta", "--query"), "--query must be followed by"),
@@ -311,7 +312,7 @@ def test_bad_query_is_refused_by_name(query: str, said: str) -> None:
             "has a pair for (replace-one, zero-out)",
         ),
         (
-            ("compare", PURE, "randomized_response eps=1", "--relation", "add-remove"),
+            ("order", PURE, "randomized_response eps=1", "--relation", "add-remove"),
             "randomized_response",
         ),
     ],
@@ -322,13 +323,13 @@ def test_bad_arguments_are_refused_by_name(arguments: tuple[str, ...], said: str
     assert "Traceback" not in text
 
 
-def test_compare_composes_a_list() -> None:
+def test_order_composes_a_list() -> None:
     """A day against a budget: either side may be several queries."""
     both = '[{"kind": "pure_dp", "eps": 0.1}, {"kind": "pure_dp", "eps": 0.1}]'
     budget = '{"kind": "pure_dp", "eps": 0.2}'
-    assert run_json("compare", both, budget)["verdict"] == "LESS"
+    assert run_json("order", both, budget)["verdict"] == "LESS"
     for wrong in ("[]", "[1]", "[{]"):
-        assert "quer" in refusal("compare", wrong, budget)
+        assert "quer" in refusal("order", wrong, budget)
 
 
 def test_version_option() -> None:

@@ -32,7 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("bugdet", "list"), "'budget'"),
         (("describe", "gausian sigma=2"), "'gaussian'"),
         (("mechanisms", "Laplce"), "'laplace'"),
-        (("describe", "--laplce", "scale=2"), "--laplace"),
+        (("describe", "--laplce", "scale=2"), "'--laplace'"),
         (("describe", "--laplace", "scael=2"), "'scale'"),
         (("budget", "create", "b", "--filter", "gdp_residu mu=1"), "'gdp_residue'"),
         (("budget", "create", "b", "--filter", "gdp_residue muu=1"), "'mu'"),

@@ -29,12 +29,11 @@ LAPLACE = '{"kind": "laplace", "scale": 1.0}'
          m.Composed((m.Laplace(1.0), m.Laplace(1.0)))),
         ("subsampled_gaussian sigma=1,sampling_rate=0.01,steps=100",
          m.SelfComposed(m.SubsampledGaussian(1.0, 0.01), 100)),
-        ("gaussian sigma=4,count=3", m.SelfComposed(m.Gaussian(sigma=4.0), 3)),
-        ("gaussian sigma=4,count=1", m.Gaussian(sigma=4.0)),
+        ("gaussian sigma=4,steps=3", m.SelfComposed(m.Gaussian(sigma=4.0), 3)),
         (f"self_composed mechanism={LAPLACE},count=2", m.SelfComposed(m.Laplace(1.0), 2)),
         ("zcdp rho=0.1,delta=1e-6", m.Zcdp(0.1, delta=1e-6)),
-        ("gaussian mu=0.5", m.Gdp(0.5)),
-        ('{"kind": "gaussian", "mu": 0.5, "count": 2}', m.SelfComposed(m.Gdp(0.5), 2)),
+        ("gdp mu=0.5", m.Gdp(0.5)),
+        ('{"kind": "gdp", "mu": 0.5, "steps": 2}', m.SelfComposed(m.Gdp(0.5), 2)),
         ('{"kind": "laplace", "scale": 2, "steps": 3}', m.SelfComposed(m.Laplace(2.0), 3)),
     ],
 )  # fmt: skip
@@ -83,9 +82,9 @@ def test_query_from_a_file(tmp_path: Path) -> None:
 
 def test_flags_and_json_keep_their_order() -> None:
     """`compare` takes its two sides in the order given, however they are written."""
-    assert run_json("compare", "--pure-dp", "eps=0.1", LAPLACE)["verdict"] == "LESS"
-    assert run_json("compare", LAPLACE, "--pure-dp", "eps=0.1")["verdict"] == "GREATER"
-    assert run_json("compare", "--json", "--", "pure_dp eps=0.1", LAPLACE)["verdict"] == "LESS"
+    assert run_json("order", "--pure-dp", "eps=0.1", LAPLACE)["verdict"] == "LESS"
+    assert run_json("order", LAPLACE, "--pure-dp", "eps=0.1")["verdict"] == "GREATER"
+    assert run_json("order", "--json", "--", "pure_dp eps=0.1", LAPLACE)["verdict"] == "LESS"
 
 
 def test_the_worse_direction_is_reported() -> None:
@@ -130,5 +129,5 @@ def test_relation_is_the_first_in_common() -> None:
          "INCOMPARABLE"),
     ],
 )  # fmt: skip
-def test_compare_proves_it_of_the_mechanisms(first: str, second: str, verdict: str) -> None:
-    assert run_json("compare", first, second)["verdict"] == verdict
+def test_order_is_proven_of_the_mechanisms(first: str, second: str, verdict: str) -> None:
+    assert run_json("order", first, second)["verdict"] == verdict

@@ -4,7 +4,6 @@ A command's module is imported when the command is run, or listed by `--help`; t
 imported when a command computes. So `residua --help` answers without loading numpy.
 """
 
-import difflib
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -104,9 +103,9 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command of a name; for a misspelt one the error suggests another."""
         if args and args[0] not in COMMANDS and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
-            if near:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {near[0]!r}?")
+            from residua import checks
+
+            ctx.fail(f"No such command {args[0]!r}{checks.suggestion(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
@@ -172,6 +171,5 @@ def root(
       {"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}
       {"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}
 
-    or as a flag named after its kind: --laplace scale=2. `residua mechanisms` lists the kinds. On
-    the command line "count" is another name for "steps", and a Gaussian with "mu" means gdp.
+    or as a flag named after its kind: --laplace scale=2. `residua mechanisms` lists the kinds.
     """

@@ -1,13 +1,11 @@
 """Mechanisms and filters as they are written on the command line.
 
 A description is JSON, as everywhere (`mechanisms/codec.py`), or the same in short: `laplace
-scale=2`, `gdp_residue mu=1`. Beside what the codec takes, a query may carry `count` for `steps`,
-and a Gaussian may be given by `mu`, which is `gdp`. A union of filters in short is its components
-with bars between them: `pure eps=1 | gdp_residue mu=0.2`. What a kind takes is read off its class:
-there is no second list of kinds.
+scale=2`, `gdp_residue mu=1`. A union of filters in short is its components with bars between them:
+`pure eps=1 | gdp_residue mu=0.2`. What a kind takes is read off its class: there is no second list
+of kinds.
 """
 
-import dataclasses
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -26,7 +24,9 @@ _SHORT = re.compile(r"\s*([A-Za-z][\w-]*)(?:\s+(.*))?", re.DOTALL)
 
 def parse_mechanism(text: str) -> "Mechanism":
     """The mechanism of one query, written as JSON or in short."""
-    return _mechanism_from(parse_fields("query", text))
+    from residua.mechanisms import from_json
+
+    return from_json(parse_fields("query", text))
 
 
 def parse_fields(name: str, text: str) -> dict[str, Any]:
@@ -58,13 +58,15 @@ def parse_composed(text: str) -> "Mechanism":
 def _several(text: str) -> list["Mechanism"]:
     if not text.lstrip().startswith("["):
         return [parse_mechanism(text)]
+    from residua.mechanisms import from_json
+
     items = _read(text)
     if not items:
         raise ArgumentError("queries must contain at least one query, got []")
     for item in items:
         if not isinstance(item, dict):
             raise ArgumentError(f"queries must be JSON objects, got {_shorten(json.dumps(item))}")
-    return [_mechanism_from(item) for item in items]
+    return [from_json(item) for item in items]
 
 
 def compose(texts: Sequence[str]) -> "Mechanism":
@@ -76,31 +78,6 @@ def _composed(mechanisms: Sequence["Mechanism"]) -> "Mechanism":
     from residua.mechanisms import Composed
 
     return mechanisms[0] if len(mechanisms) == 1 else Composed(tuple(mechanisms))
-
-
-def _mechanism_from(given: dict[str, Any]) -> "Mechanism":
-    from residua.mechanisms import KINDS, SelfComposed, from_json
-
-    fields = dict(given)
-    kind = fields.get("kind")
-    if kind == "gaussian" and "mu" in fields and "sigma" not in fields:
-        fields["kind"] = "gdp"
-    own = isinstance(kind, str) and kind in KINDS and _has_count(KINDS[kind])
-    if own or "count" not in fields:
-        return from_json(fields)
-    count = fields.pop("count")
-    if "steps" in fields:
-        raise ArgumentError(
-            f"query must have steps or count, got both: {fields['steps']!r} and {count!r}"
-        )
-    made = from_json(fields)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ArgumentError(f"count must be a whole number, 1 or more, got {json.dumps(count)}")
-    return made if count == 1 else SelfComposed(made, count)
-
-
-def _has_count(cls: type["Mechanism"]) -> bool:
-    return any(field.name == "count" for field in dataclasses.fields(cls))
 
 
 def _read(text: str, name: str = "query") -> Any:

@@ -5,7 +5,6 @@ would load the numerical core for `--help`. A command of the class `QueryCommand
 queries before the rest of its arguments is parsed.
 """
 
-import difflib
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -141,14 +140,14 @@ class QueryCommand(TyperCommand):
         """Raise if the arguments that are neither options nor queries by flag are too few."""
 
     def _from_flag(self, name: str, rest: list[str]) -> str:
+        from residua import checks
         from residua.mechanisms import KINDS
 
         kind = name.removeprefix("--").replace("-", "_")
         if kind not in KINDS:
-            near = difflib.get_close_matches(name, [flag(cls) for cls in KINDS.values()], n=1)
             raise ArgumentError(
-                f"{name} is neither an option of this command nor a kind of mechanism; "
-                + (f"did you mean {near[0]}?" if near else "residua mechanisms lists the kinds")
+                f"{name} is neither an option of this command nor a kind of mechanism (residua"
+                f" mechanisms lists them){checks.suggestion(name, map(flag, KINDS.values()))}"
             )
         fields: list[str] = []
         while rest and (
@@ -192,7 +191,10 @@ class BudgetQueryCommand(QueryCommand):
                 rest[place:] = behind
                 break
         if "--eps" not in fields:
-            raise ArgumentError("--delta must come with --eps: --eps 0.3 --delta 1e-8")
+            raise ArgumentError(
+                "--delta must come with --eps (--eps 0.3 --delta 1e-8), got only --delta"
+                f" {fields['--delta']}"
+            )
         if "--delta" not in fields:
             return f"pure_dp eps={fields['--eps']}"
         return f"approximate_dp eps={fields['--eps']},delta={fields['--delta']}"

@@ -34,6 +34,8 @@ DEFAULT = "sqlite:///budgets.db"
 _SETTINGS = ("RESIDUA_ANCHOR", "RESIDUA_ACCEPT_ASYNC_STANDBY")
 _UNKNOWN = re.compile(r"budget ('.*'|\".*\")$")
 """The name at the end of an error about an unknown or hidden budget."""
+_HASH = re.compile("[0-9a-f]{64}")
+_MARK = re.compile(rf"(.*)=(?:([0-9]+):)?({_HASH.pattern})", re.DOTALL)
 
 Store = Annotated[
     str,
@@ -157,20 +159,10 @@ def _suggestion(message: str, ledger: Any) -> str:
     from residua import checks
 
     try:
-        return checks.suggestion(ast.literal_eval(named[1]), _budget_names(ledger))
+        known = [one.name for one in ledger.budgets()]
+        return checks.suggestion(ast.literal_eval(named[1]), known)
     except (ResiduaError, SyntaxError, ValueError):
         return ""
-
-
-def _budget_names(ledger: Any) -> list[str]:
-    if not is_local(ledger):
-        return [one.name for one in ledger.budgets()]
-    from sqlalchemy import select
-
-    from residua.ledger.storage.schema import budgets
-
-    with ledger.store.reading() as connection:
-        return list(connection.execute(select(budgets.c.name)).scalars())
 
 
 @contextmanager
@@ -212,8 +204,8 @@ def _user() -> str:
 
 def expected_heads(given: list[str] | None) -> Any:
     """The value of `--expect-head`: a single hash, or budgets with their heads."""
-    if given is not None and len(given) == 1 and "=" not in given[0] and ":" not in given[0]:
-        return _hash("--expect-head", given[0])
+    if given is not None and len(given) == 1 and _HASH.fullmatch(given[0]):
+        return given[0]
     return heads_by_budget("--expect-head", given)
 
 
@@ -223,19 +215,12 @@ def heads_by_budget(option: str, given: list[str] | None) -> dict[str, Any] | No
         return None
     marks: dict[str, Any] = {}
     for text in given:
-        name, equals, rest = text.rpartition("=")
-        if not equals:
-            raise ArgumentError(f"{option} must name the budget (BUDGET=HASH), got {text!r}")
-        seq, colon, hash = rest.rpartition(":")
-        if colon and not seq.isdigit():
-            raise ArgumentError(f"{option} must be BUDGET=SEQ:HASH, got {text!r}")
-        marks[name] = (int(seq), _hash(option, hash)) if colon else _hash(option, hash)
+        found = _MARK.fullmatch(text)
+        if found is None:
+            raise ArgumentError(
+                f"{option} must be BUDGET=[SEQ:]HASH with a whole hash as on a receipt"
+                f" (64 hexadecimal digits), got {text!r}"
+            )
+        name, seq, hash = found.groups()
+        marks[name] = hash if seq is None else (int(seq), hash)
     return marks
-
-
-def _hash(option: str, text: str) -> str:
-    if re.fullmatch(r"[0-9a-f]{64}", text) is None:
-        raise ArgumentError(
-            f"{option} must be a whole hash as on a receipt (64 hexadecimal digits), got {text!r}"
-        )
-    return text

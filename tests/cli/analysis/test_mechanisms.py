@@ -122,7 +122,7 @@ def test_describe_at_the_ends(query: str) -> None:
         ((), "QUERY"),
         (("--laplace", "scale=0"), "scale must be positive and finite, got 0"),
         (("--laplace", "scale=nan"), "scale must be positive and finite, got nan"),
-        (("--laplac", "scale=1"), "did you mean --laplace?"),
+        (("--laplac", "scale=1"), "did you mean '--laplace'?"),
         (("--laplace", "scale=1", "--relation", "swap"), "relation must be one of"),
         (("--laplace", "scale=1", "--delta", "2"), "delta must be in [0, 1], got 2"),
         (("--laplace", "scale=1", "--eps", "inf"), "eps must be a finite number, got inf"),

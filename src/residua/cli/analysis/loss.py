@@ -112,7 +112,7 @@ def delta(
       eps: Compute delta at this eps.
 
     Example:
-      residua delta --gaussian sigma=4,count=10 --eps 1
+      residua delta --gaussian sigma=4,steps=10 --eps 1
       residua delta '{"kind": "subsampled_gaussian", "sigma": 1.0, "sampling_rate": 0.01, "steps": 100}' --eps 1
     """  # noqa: E501
     return worst(descriptions.compose(query), relation, "delta", "eps", eps)
@@ -134,7 +134,7 @@ def epsilon(
       delta: Compute eps at this delta.
 
     Example:
-      residua epsilon --laplace scale=2 --pure-dp eps=0.1,count=5 --delta 1e-6
+      residua epsilon --laplace scale=2 --pure-dp eps=0.1,steps=5 --delta 1e-6
       residua epsilon '{"kind": "laplace", "scale": 2.0}' '{"kind": "pure_dp", "eps": 0.1}' --delta 1e-6
     """  # noqa: E501
     return worst(descriptions.compose(query), relation, "epsilon", "delta", delta)
@@ -319,11 +319,6 @@ def order(
       residua order --pure-dp eps=0.5 --laplace scale=2
       residua order '[{"kind": "laplace", "scale": 4.0}, {"kind": "gaussian", "sigma": 6.0}]' --gdp mu=0.5
     """  # noqa: E501
-    return order_of(first, second, relation)
-
-
-def order_of(first: str, second: str, relation: str | None) -> Result:
-    """The order of two queries."""
     from residua.mechanisms import Composed
 
     one, two = descriptions.parse_composed(first), descriptions.parse_composed(second)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from residua.cli import descriptions, options, output, stores
-from residua.cli.analysis.loss import order_of
 from residua.cli.command import Result, command
 from residua.errors import ArgumentError
 
@@ -70,9 +69,13 @@ def plan(
 
     asked = descriptions.parse_list(query)
     if budget is not None:
-        if (filter, eps, delta, state, relation) != (None,) * 5:
+        replaced = {"filter": filter, "eps": eps, "delta": delta, "state": state}
+        replaced["relation"] = relation
+        given = [f"--{name} {value}" for name, value in replaced.items() if value is not None]
+        if given:
             raise ArgumentError(
-                "--budget replaces --filter, --eps, --delta, --state and --relation"
+                "--budget replaces --filter, --eps, --delta, --state and --relation, got"
+                f" {', '.join(given)} beside --budget {budget}"
             )
         with stores.read_store(store, token) as ledger:
             found = ledger.budget(budget)
@@ -217,8 +220,6 @@ def compare(
     A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
     or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
 
-    Two queries without a budget are compared with each other; see residua order.
-
     Options:
       workload (FILE): Read the workload from this file (default: suite, random workloads).
       filter (FILTER): Compare this kind, or this filter as JSON; repeatable (default: all kinds).
@@ -233,17 +234,9 @@ def compare(
       residua compare --eps 1 --delta 1e-6 --seed 7 --count 12 --filter pure --filter gdp_residue
       residua compare --eps 1 --delta 1e-6 --family laplace --shape bursts --count 5
       residua compare --eps 1 --delta 1e-6 --laplace scale=20 --filter basic --filter renyi
-      residua compare --pure-dp eps=0.5 --laplace scale=2
     """
     from residua.planning import compare_filters
 
-    if eps is None and delta is None and workload is None and query:
-        if len(query) != 2:
-            raise ArgumentError(
-                "give --eps and --delta to compare filters, or exactly two queries to compare them,"
-                f" got {len(query)}"
-            )
-        return order_of(query[0], query[1], relation)
     eps, delta = descriptions.both_of(eps, delta)
     if query and workload is not None:
         raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")

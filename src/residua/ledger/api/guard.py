@@ -19,7 +19,6 @@ from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from threading import Event
-from types import TracebackType
 from typing import Any
 
 from residua.errors import (
@@ -117,12 +116,7 @@ class Guard:
     def __enter__(self) -> Receipt:
         return self.admit()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if error is None:
             return
         wrong = public_error(error)
@@ -135,12 +129,7 @@ class Guard:
     async def __aenter__(self) -> Receipt:
         return await self.admit_async()
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.__exit__(kind, error, trace)
 
     # -- as a decorator -----------------------------------------------------------------

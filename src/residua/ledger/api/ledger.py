@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from sqlalchemy import select
@@ -33,6 +32,7 @@ from residua.ledger.recovery.anchor_check import why_closed
 from residua.ledger.recovery.export import Stored, export, export_from, history
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
+from residua.ledger.storage.rows import hold_of
 from residua.ledger.storage.store import Store, address_of
 from residua.mechanisms import relations
 from residua.records import Record
@@ -247,13 +247,13 @@ class Ledger:
             )
             work.open(())
             query = select(_H).where(_H.c.status == "open").order_by(_H.c.made, _H.c.id)
-            rows, now = connection.execute(query).all(), work.now
+            found, now = [hold_of(row) for row in connection.execute(query)], work.now
         return tuple(
             Hold(
-                row.id, tuple(row.members.split("\n")), row.mechanism, row.principal,
-                row.made, row.expires, clock.age(row.made, now), row.expires <= now,
+                row.id, row.members, row.mechanism, row.principal, row.made, row.expires,
+                clock.age(row.made, now), row.expires <= now,
             )
-            for row in rows
+            for row in found
         )  # fmt: skip
 
     # -- reading ------------------------------------------------------------------------
@@ -362,12 +362,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -108,9 +108,7 @@ class Budget:
         """What is left in the filter's own units, in words; empty if retired."""
         if self.remaining is None:
             return ""
-        own = self._line[0]
-        held = rules.state_held(own) or own.state
-        return self.filter.left_words(held, self.remaining)
+        return self.filter.left_words(rules.state_held(self._line[0]), self.remaining)
 
     @property
     def capacity_words(self) -> str:

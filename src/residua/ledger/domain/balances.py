@@ -44,19 +44,18 @@ def available(snapshots: Sequence[BudgetSnapshot], guarantee: Pld, last: Query |
     foreign = len(alike) < len(others)
     largest = _largest(snapshots)
     details = _limited(own, alike)
-    share = smallest_share(details) if alike else share_of(own.filter, _held(own), own.relation)
+    held = state_held(own)
+    share = smallest_share(details) if alike else share_of(own.filter, held, own.relation)
     assert share is not None
     if foreign:
         alone = _largest([own, *alike])
         if largest < alone:
             share, details = ratio(ratio(largest, alone) * share, 1.0), ()
-    copies = None if last is None else _copies(snapshots, last)
+    copies = None
+    if last is not None:
+        counts = [_copies_of(snapshot, last) for snapshot in snapshots]
+        copies = min(counts, key=lambda count: (count.copies, count.ended))
     return make_balance(share, guarantee, largest, copies, details)
-
-
-def _held(snapshot: BudgetSnapshot) -> State:
-    """The state after the open holds."""
-    return state_held(snapshot) or snapshot.state
 
 
 def _same_units(own: BudgetSnapshot, other: BudgetSnapshot) -> bool:
@@ -74,9 +73,9 @@ def _same_units(own: BudgetSnapshot, other: BudgetSnapshot) -> bool:
 
 def _limited(own: BudgetSnapshot, alike: Sequence[BudgetSnapshot]) -> tuple[Detail, ...]:
     """What is left of a budget by unit, or less where an ancestor has less of a unit."""
-    details = own.filter.details_in(_held(own))
+    details = own.filter.details_in(state_held(own))
     for other in alike:
-        left = {one.unit: one.left for one in other.filter.details_in(_held(other))}
+        left = {one.unit: one.left for one in other.filter.details_in(state_held(other))}
         details = tuple(_at_most(one, left[one.unit]) for one in details)
     return details
 
@@ -105,13 +104,8 @@ def _largest(snapshots: Sequence[BudgetSnapshot]) -> float:
     return largest_eps(lambda eps: proven(eps) and fits(eps), most)
 
 
-def _copies(snapshots: Sequence[BudgetSnapshot], query: Query) -> Count:
-    """How many copies of a query could be spent on all of these, one after another."""
-    counts = [_copies_of(snapshot, query) for snapshot in snapshots]
-    return min(counts, key=lambda count: (count.copies, count.ended))
-
-
 def _copies_of(snapshot: BudgetSnapshot, query: Query) -> Count:
+    """How many copies of a query could be spent on a budget, one after another."""
     filter, state, holds, relation, *_ = snapshot
     if not holds:
         return count_copies(filter, state, query, relation)

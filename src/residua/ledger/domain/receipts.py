@@ -73,7 +73,7 @@ class BudgetSnapshots:
         for name in self.named:
             left = self.remaining if self.one else self.remaining[name]
             own = self.all[self.lines[name][0]]
-            held = rules.state_held(own) or own.state
+            held = rules.state_held(own)
             data[name] = None if left is None else plain(left, own.filter.left_words(held, left))
         return data[self.named[0]] if self.one else data
 

@@ -200,18 +200,17 @@ def states_held(snapshot: BudgetSnapshot) -> tuple[State, ...] | None:
     return None if rest is None else (*known, *rest)
 
 
-def state_held(snapshot: BudgetSnapshot) -> State | None:
-    """The state after all open holds; None where one does not fit."""
+def state_held(snapshot: BudgetSnapshot) -> State:
+    """The state after all open holds; the committed one where one does not fit."""
     state = snapshot.state
     if snapshot.holds and adds_up(snapshot.filter) and isinstance(state, Left):
         found = _set_aside(snapshot, state)
         if found is None:
-            return None
+            return state
         taken = zip(*[each.takes for each in found[0]], strict=True)
         left = (a - sum(costs) for a, costs in zip(state.left, taken, strict=True))
         return Left(state.of, tuple(map(amounts.shorten, left)))
-    held = states_held(snapshot)
-    return None if held is None else (snapshot.state, *held)[-1]
+    return (state, *(states_held(snapshot) or ()))[-1]
 
 
 def spend(
@@ -350,18 +349,13 @@ def remaining(snapshots: Sequence[BudgetSnapshot]) -> object:
     In the unit of its filter, rounded down; where that is a PLD, or the ancestors have the same
     unit, asking for it passes.
     """
-    first = snapshots[0]
-    state = state_held(first) or first.state
-    if first.filter.remaining_is_a_query:
-        # What fits before the holds may be more than what they leave: it is looked for from above.
-        state = first.state
-    left = first.filter.remaining_in(state)
+    first, filter = snapshots[0], snapshots[0].filter
+    # What fits before the holds may be more than what they leave: it is looked for from above.
+    state = first.state if filter.remaining_is_a_query else state_held(first)
+    left = filter.remaining_in(state)
     if len(snapshots) == 1 and not (first.holds and isinstance(left, Pld)):
         return left
-    others = []
-    for other in snapshots[1:]:
-        after = state_held(other) or other.state
-        others.append(other.filter.remaining_in(after))
+    others = [other.filter.remaining_in(state_held(other)) for other in snapshots[1:]]
     if not isinstance(left, Pld):
         for also in others:
             if type(also) is type(left) and hasattr(left, "at_most"):
@@ -439,7 +433,7 @@ def admits(snapshot: BudgetSnapshot, query: Mechanism, rule: Fits = spends) -> b
 
 def _left_beside_holds(snapshot: BudgetSnapshot) -> str:
     n, filter = len(snapshot.holds), snapshot.filter
-    held = state_held(snapshot) or snapshot.state
+    held = state_held(snapshot)
     left_beside = f"left beside {'an open hold' if n == 1 else f'{n} open holds'}"
     if filter.share_in(held) is not None:
         return filter.share_left_words(held, left_beside)

@@ -88,7 +88,8 @@ class Create(Request):
         fields = self._fields(parent)
         if self.new.unprovable is not None:
             raise ArgumentError(
-                f"filter must be one whose steps can be verified: {self.new.unprovable}"
+                f"filter must be one whose steps can be verified, got {self.new.filter!r}:"
+                f" {self.new.unprovable}"
             )
         if parent is None:
             self._check_root(work)
@@ -181,7 +182,7 @@ class Create(Request):
             if why is not None:
                 raise ArgumentError(
                     f"filter must be one that can be verified to promise no more than that of"
-                    f" {parent.name!r}: {why}"
+                    f" {parent.name!r}, got {self.new.filter!r}: {why}"
                 )
         filter = self.new.filter
         cap, own = parent.filter.guarantee, _promise(filter)

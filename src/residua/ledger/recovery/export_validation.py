@@ -244,10 +244,6 @@ def _instance_of(kind: type) -> Good:
     return lambda value: isinstance(value, kind)
 
 
-def _or_none(is_good: Good) -> Good:
-    return lambda value: value is None or is_good(value)
-
-
 _is_label = _accepted_by(lambda value: checks.label("name", value))
 _is_object = _instance_of(Mapping)
 
@@ -260,46 +256,39 @@ def _is_hash(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None
 
 
-def _is_window(value: Any) -> bool:
-    return type(value) is float and LEAST_WINDOW <= value < math.inf
+def _is_optional_window(value: Any) -> bool:
+    return value is None or (type(value) is float and LEAST_WINDOW <= value < math.inf)
 
 
-def _is_states(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_object, value))
-
-
-def _is_tables(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_is_hash, value.values()))
-
-
-def _is_below(value: Any) -> bool:
-    return (
+def _mapping_of(is_name: Good, is_value: Good) -> Good:
+    return lambda value: (
         isinstance(value, Mapping)
-        and all(map(_is_label, value))
-        and all(map(_is_number, value.values()))
+        and all(map(is_name, value))
+        and all(map(is_value, value.values()))
     )
 
 
-_NAME = "one line of printable text"
+_NAME = "one line of printable text", _is_label
+_OPTIONAL_NAME = f"{_NAME[0]} or null", lambda value: value is None or _is_label(value)
 _OBJECT = "an object", _is_object
 _BOOL = "true or false", _instance_of(bool)
 _TIME = "a time", _accepted_by(clock.moment)
 _FIELDS: Mapping[str, tuple[str, Good]] = {
-    "budget": (_NAME, _is_label),
-    "by": (_NAME, _is_label),
+    "budget": _NAME,
+    "by": _NAME,
     "time": _TIME,
     "filter": _OBJECT,
     "library": ("a string", _instance_of(str)),
     "relation": ("a known relation", lambda value: isinstance(value, str) and value in RELATIONS),
-    "unit": (_NAME, _is_label),
-    "data": (f"{_NAME} or null", _or_none(_is_label)),
-    "parent": (f"{_NAME} or null", _or_none(_is_label)),
-    "partition": (f"{_NAME} or null", _or_none(_is_label)),
-    "window": (f"at least {LEAST_WINDOW} (seconds) or null", _or_none(_is_window)),
+    "unit": _NAME,
+    "data": _OPTIONAL_NAME,
+    "parent": _OPTIONAL_NAME,
+    "partition": _OPTIONAL_NAME,
+    "window": (f"at least {LEAST_WINDOW} (seconds) or null", _is_optional_window),
     "shares_data": _BOOL,
-    "tables": ("an object of hashes", _is_tables),
+    "tables": ("an object of hashes", _mapping_of(_instance_of(str), _is_hash)),
     "state": _OBJECT,
-    "key": (_NAME, _is_label),
+    "key": _NAME,
     "request": ("a SHA-256 in hexadecimal", _is_hash),
     "mechanism": _OBJECT,
     "assumed": _BOOL,
@@ -308,10 +297,13 @@ _FIELDS: Mapping[str, tuple[str, Good]] = {
     "reason": ("a string", _instance_of(str)),
     "before": _OBJECT,
     "after": _OBJECT,
-    "holds": ("a list of objects", _is_states),
-    "hold": (_NAME, _is_label),
+    "holds": ("a list of objects", lambda v: isinstance(v, list) and all(map(_is_object, v))),
+    "hold": _NAME,
     "expires": _TIME,
     "generation": ("a number of a window", _is_number),
-    "below": ("an object of budgets and the numbers of their records", _is_below),
+    "below": (
+        "an object of budgets and the numbers of their records",
+        _mapping_of(_is_label, _is_number),
+    ),
 }
 """The type of each field; that of `binding` depends on others."""
