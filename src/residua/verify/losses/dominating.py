@@ -337,12 +337,12 @@ def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattic
 def _of_factor(factor: Factor, spacing: Fraction, tail: float, reach: int) -> Lattice:
     law, d = factor.law(), ball(spacing)
     if isinstance(law, Finite):
-        return _from_atoms(law, d, [z / spacing for z in factor.rational_losses() or ()])
+        return _from_atoms(law, d)
     return _from_curve(partial(known_curve, factor), factor.symmetric, d, tail, reach)
 
 
-def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
-    """Atoms split between lattice points, of which `places` says exactly where they are, if known.
+def _from_atoms(law: Finite, d: Ball) -> Lattice:
+    """Atoms split between lattice points.
 
     One that cannot be separated from a lattice point is moved there: over a distance `s` its excess
     changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
@@ -353,10 +353,7 @@ def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
     reserve_memory(high - low)
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
-    for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
-        if places and places[i].denominator == 1:
-            masses[int(places[i]) - low] += p
-            continue
+    for p, q, z in zip(law.p, law.q, law.z, strict=True):
         cell = (z / d).floor().unique_fmpz()
         if cell is None:
             k = round(near(z / d))

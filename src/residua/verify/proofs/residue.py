@@ -59,7 +59,7 @@ from residua.verify.arithmetic.balls import (
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
-from residua.verify.proofs.chords import chord_below_tangents
+from residua.verify.proofs.comparisons import chord_below_tangents
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _BITS = (96, 160, 288, 544, 1056, 2080)
@@ -112,7 +112,7 @@ class _Half:
             raise _TooMany
         a = self.law.rise(t, self.m)
         b = gaussian_rise(t, self.m, self.mu)
-        if not (self.eta.is_zero() and self.law.p_inf.is_zero() and self.law.q_inf.is_zero()):
+        if not (self.eta.is_zero() and self.law.missing.is_zero()):
             plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
             slack = slack_rise(t, self.m, plus, minus)
             b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
@@ -239,14 +239,10 @@ def prove_residue(
             law = law_at()
             m, mu = ball(m2).sqrt(), ball(mu2).sqrt()
             slack = ball(eta)
-            if eta and not (law.p_inf <= slack and law.q_inf <= slack):
-                if law.p_inf > slack or law.q_inf > slack:
-                    return refuted("mass at infinity exceeds the slack")
+            if law.missing > slack:
+                return refuted("mass at infinity exceeds the slack")
+            if not law.missing <= slack:
                 continue
-            if not eta and not (law.p_inf.is_zero() and law.q_inf.is_zero()):
-                if law.p_inf > 0 or law.q_inf > 0:
-                    return refuted("mass at infinity, which no Gaussian covers")
-                return undecided("mass at infinity that is not known to be none")
             halves = [law] if law.symmetric else [law, law.reversed()]
             points, sign = 0, -1
             try:
@@ -387,7 +383,7 @@ def _cost(factor: Factor, level: Fraction) -> Fraction | None:
     """Where the curves meet at `x = 1`, slightly above: a guess, to be proven."""
     with bits(BITS):
         law = factor.law()
-        if law is None or not (law.p_inf.is_zero() and law.q_inf.is_zero()):
+        if law is None or not law.missing.is_zero():
             return None
         m2 = ball(level)
         m = m2.sqrt()

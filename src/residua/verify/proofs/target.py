@@ -45,7 +45,7 @@ from residua.verify.descriptions.configurations import Config, State, Tables, Un
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown
-from residua.verify.losses.hockey_stick import hockey_sticks, law_of
+from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
     Cost,
@@ -54,6 +54,7 @@ from residua.verify.proofs.additive import (
     largest_loss,
     missing_mass,
 )
+from residua.verify.proofs.comparisons import prove_at_most
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
@@ -107,14 +108,11 @@ def _first_reserve(eps: Fraction, k: Fraction, v: Fraction, reserve: Fraction) -
 
 def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
     """Whether a part of the first potential is within its share of `delta`."""
-    for precision in LADDER:
-        with bits(precision):
-            found = height()
-            if found <= ball(share):
-                return proven(f"the first {name} is within its share")
-            if found > ball(share):
-                return refuted(f"the first {name} exceeds its share of delta at eps")
-    return undecided(f"the first {name} could not be told from its share of delta")
+    return prove_at_most(
+        lambda: (height(), ball(share)),
+        f"the first {name} is within its share of delta",
+        f"the first {name} exceeds its share of delta at eps",
+    )
 
 
 def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
@@ -149,7 +147,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
     with bits(LADDER[0]):
-        taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
+        taken = lost.exact + upper(lost.rest())
     eta = max(s - slack - taken, Fraction(0))
     start = _from(written(config["eps"]), b, v, orders, reserves)
     found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
@@ -242,7 +240,7 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
         found = divergence(rest, k + 1)
     except (Infinite, Unknown):
         return arb("inf")
-    whole = ball(found.exact) if found.rest is None else ball(found.exact) + found.rest()
+    whole = ball(found.exact) + found.rest()
     return (ball(k) * whole - ball(k * (k + 1) * cost / 2)).exp()
 
 
@@ -346,20 +344,19 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
     for precision in LADDER:
         with bits(precision):
             law = rest if central else _response(top)
-            found = hockey_sticks(Loss(variance=m2, factors=law.factors), ball(start))
+            found = larger_height(Loss(variance=m2, factors=law.factors), ball(start))
             if found is None or not v:
                 return None
             budget = gaussian_curve(ball(start), ball(v).sqrt())
-            if found[0] <= budget:
+            if found <= budget:
                 return proven("the budget covers the query wherever it can be read")
-            if found[0] > budget and central:
+            if found > budget and central:
                 return refuted("the budget does not cover the query where it is first read")
-            if found[0] > budget:
+            if found > budget:
                 return undecided("the budget is not shown to cover the query where it is read")
     return proof
 
 
 def _response(top: Cost) -> Loss:
     """The randomized response above everything with this largest loss."""
-    eps = top.exact if top.rest is None else top.exact + upper(top.rest())
-    return Loss(factors=((Response(eps), 1),))
+    return Loss(factors=((Response(top.exact + upper(top.rest())), 1),))
