@@ -24,9 +24,9 @@ from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.losses.laws import Central, Finite, Law, mirrored
 
 _MOST_TERMS = 1 << 15
-"""Of integer noise that is written out; more are beyond the limit of work."""
+"""The most terms of a sum over integer noise; more are beyond the limit of work."""
 _MOST_CALLS = 1 << 18
-"""Of an integrand, before its integral is not known."""
+"""The most evaluations of an integrand; an integral that needs more is not known."""
 
 
 class Unknown(Exception):

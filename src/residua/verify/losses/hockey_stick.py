@@ -74,7 +74,7 @@ def curve_of(loss: Loss, back: bool = False) -> Curve | None:
         elif isinstance(law, Finite):
             if _outcomes(factor, law, n) > MOST_ATOMS:
                 return None
-            power = _powered(factor, law, n)
+            power = _power(factor, law, n)
             finite.append(power.reversed() if back else power)
         elif n == 1:
             smooth.append(_anywhere(factor, back))
@@ -84,7 +84,7 @@ def curve_of(loss: Loss, back: bool = False) -> Curve | None:
         smooth.append(lambda at: gaussian_curve(at, mu))
     if len(smooth) > 1:
         return None
-    lists = _dealt(finite, 1 if smooth else 2)
+    lists = _in_short_lists(finite, 1 if smooth else 2)
     if lists is None:
         return None
     inner = smooth[0] if smooth else Steps(lists.pop()) if len(lists) > 1 else None
@@ -118,7 +118,7 @@ def law_of(loss: Loss, most: int = MOST_ATOMS) -> Callable[[], Law] | None:
             count *= _outcomes(factor, law, n)
     if count > most:
         return None
-    return lambda: composition([_powered(f, sure_law(f), n) for f, n in loss.factors])
+    return lambda: composition([_power(f, sure_law(f), n) for f, n in loss.factors])
 
 
 def _outcomes(factor: Factor, law: Finite, n: int) -> int:
@@ -126,7 +126,7 @@ def _outcomes(factor: Factor, law: Finite, n: int) -> int:
     return n + 1 if isinstance(factor, Response) else len(law.z) ** min(n, 64)
 
 
-def _powered(factor: Factor, law: Law, n: int) -> Finite:
+def _power(factor: Factor, law: Law, n: int) -> Finite:
     """The law of so many copies."""
     assert isinstance(law, Finite)
     return coins(law, n) if isinstance(factor, Response) else composition([law] * n)
@@ -141,7 +141,7 @@ def coins(law: Finite, n: int) -> Finite:
     return mirrored(p, [(2 * k - n) * law.z[1] for k in range(n + 1)])
 
 
-def _dealt(laws: list[Finite], most: int) -> list[Finite] | None:
+def _in_short_lists(laws: list[Finite], most: int) -> list[Finite] | None:
     """Composed into so many lists of outcomes, none too long."""
     lists: list[list[Finite]] = [[] for _ in range(most)]
     sizes = [1] * most

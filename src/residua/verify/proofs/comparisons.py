@@ -15,7 +15,7 @@ from residua.verify.arithmetic.work_limit import work
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _MOST_CELLS = 6000
-"""Of one comparison: so many tell curves apart that differ by a part in a million."""
+"""The most cells of a comparison: so many separate curves that differ by a part in a million."""
 
 
 def prove_at_most(sides: Callable[[], tuple[Ball, Ball]], claim: str, denial: str) -> Proof:

@@ -158,12 +158,12 @@ def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     """Mean, variance and third cumulant of the loss tilted by `e^{sZ}`."""
     total = [arb(0), arb(0), arb(0)]
     for factor, n in loss.factors:
-        for k, part in enumerate(_tilted(factor, s, back)):
+        for k, part in enumerate(_tilted_cumulants(factor, s, back)):
             total[k] += n * part
     return total[0], total[1], total[2]
 
 
-def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
+def _tilted_cumulants(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     law = factor.law()
     if law is None:
         raise Unknown("no formula for its zCDP parameter")

@@ -44,7 +44,7 @@ def approximate_gdp_residue(
     if d_after > d or d >= 1:
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
-    taken, rest, tight = (loss.variance, loss.rest, True) if eta else _absorbed(loss)
+    taken, rest, tight = (loss.variance, loss.rest, True) if eta else _absorb_unbounded(loss)
     m2 = left + taken
     if m2 > v:
         found = _beyond_slack(m2, v, eta) if eta else _too_little(loss, taken, v - left)
@@ -82,7 +82,7 @@ def _chords_below(law: Central, nu: Ball, slack: Ball) -> Proof:
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
-    if eta and _covered(rest, eta):
+    if eta and _lies_within_slack(rest, eta):
         return proven("the loss lies within the slack that was taken")
     make: Callable[[], Law] | None = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
@@ -92,14 +92,14 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
         if apart.verdict == "proven":
             return apart
     if make is not None:
-        return _weighed(make, m2, v, eta, tight)
+        return _compare_with_budget(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
         try:
-            proof = _weighed(make, m2, v, eta, False)
+            proof = _compare_with_budget(make, m2, v, eta, False)
         except Unknown as error:
             proof = proof if fine < FINENESS[0] else undecided(str(error))
             break
@@ -157,7 +157,7 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
     return None if rest is None else (rest, 1 - kept, 1 - most)
 
 
-def _weighed(
+def _compare_with_budget(
     make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
 ) -> Proof:
     """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}`; where the law is one above `L`, a disproof shows nothing."""
@@ -179,8 +179,8 @@ def _weighed(
     return proof
 
 
-def _covered(rest: Loss, eta: Fraction) -> bool:
-    """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
+def _lies_within_slack(rest: Loss, eta: Fraction) -> bool:
+    """Whether a loss lies below `R_{0,η}`, by its height at `x = 1`."""
     for precision in LADDER:
         with bits(precision):
             found = larger_height(rest, arb(0))
@@ -191,7 +191,7 @@ def _covered(rest: Loss, eta: Fraction) -> bool:
     return False
 
 
-def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:
+def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
     """The Gaussian part and those above what is unbounded; the rest; whether nothing was lost."""
     variance, rest, tight = loss.variance, [Loss(stated=loss.stated)], True
     for factor, n in loss.factors:

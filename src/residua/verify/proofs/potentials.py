@@ -25,7 +25,7 @@ from flint import arb
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
 from residua.verify.descriptions.mechanisms import StepQuery
-from residua.verify.losses.dominating import lattice_of, multiplied
+from residua.verify.losses.dominating import lattice_of, multiply
 from residua.verify.losses.factors import Loss, Unknown
 from residua.verify.losses.hockey_stick import curve
 from residua.verify.losses.laws import Finite
@@ -168,7 +168,7 @@ def composed(loss: Loss, grid: Potential) -> list[Ball]:
     d = ball(grid.spacing)
     whole = [values[0] * (-k * d).exp() for k in range(max(high, 0), 0, -1)]
     whole += values + [values[-1]] * max(-low, 0)
-    product = multiplied(whole, masses)
+    product = multiply(whole, masses)
     start = len(masses) - 1 + (max(high, 0) - high)
     excess = law.excess(grid.half, every)
     return [g + product[start + k] for k, g in enumerate(excess)]
