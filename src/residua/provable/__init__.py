@@ -32,26 +32,29 @@ from residua.provable.forms import (
 from residua.sizes import LARGEST_PROVABLE_COUNT, LONGEST_PROVABLE_LIST, oversized
 
 LARGEST_TWO_SIDED = 8.0
-"""Of sensitivities divided by the noise on a sample under replace-one, where both sides are
-mixtures and their curve is read: for menus and commits."""
+"""The largest sensitivity, divided by the noise, of a sample under replace-one for menus and
+commits: both sides are mixtures there, and their curve is evaluated."""
 MOST_COPIES = 1000
-"""Of what is not Gaussian in one query on a Gaussian budget."""
+"""The most copies of what is not Gaussian in one query on a Gaussian budget."""
 FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
-"""Of copies of Laplace noise and the like under the filter `gdp`, of their sizes and their sum."""
+"""Under the filter `gdp`: the most copies of Laplace noise and the like in one query, the least
+size of each, and the largest sum of their sizes."""
 MOST_COINS, LARGEST_COINS = 64, 100.0
-"""Of copies of a pure-DP query under the filter `gdp`, and of their losses together."""
+"""Under the filter `gdp`: the most copies of a pure-DP query, and the largest sum of losses."""
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
-"""Of the sizes of several queries that are not Gaussian under the residue filters: how far they are
-apart, and all of them together."""
+"""Under the residue filters, for several queries that are not Gaussian: the largest ratio of their
+sizes, and the largest sum."""
 
 LARGEST_MU = 60.0
-"""Of a Gaussian budget."""
+"""The largest `mu` of a Gaussian budget."""
 LEAST_DELTA = 1e-30
+"""The least `delta` of a filter that is not 0."""
 LEAST_ORDER, LARGEST_ORDER = 1e-4, 1e6
-"""Of a Rényi order, less 1."""
+"""The range of Rényi orders of filters, less 1."""
 LARGEST_ROUNDS = 1000
+"""The most rounds of a filter that counts them."""
 LARGEST_REACH = 100.0
-"""Of Rényi orders times sensitivity divided by noise, for mixtures of Gaussians."""
+"""The largest Rényi order times sensitivity divided by noise, for mixtures of Gaussians."""
 
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
@@ -332,10 +335,11 @@ def _on_a_residue(rest: list[tuple[Description, int]]) -> str | None:
 
 
 MOST_PLANNED, LARGEST_SHARE = 100_000, 8000.0
-"""Of what is not Gaussian on a plan: how many, and `eps` divided by their total variation. They are
-composed on a lattice, which must be fine enough for each and reach beyond `eps`."""
+"""The most queries on a plan that are not Gaussian, and the largest `eps` divided by the total
+variation of one. They are composed on a lattice, which must be fine enough for each and reach
+beyond `eps`."""
 MOST_ATOMS = 1 << 14
-"""Of outcomes of a composition that are written out, and need no lattice."""
+"""The most outcomes of a composition that is written out, and needs no lattice."""
 
 
 def planned(config: Description) -> list[tuple[Description, int]]:

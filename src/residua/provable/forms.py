@@ -24,8 +24,8 @@ from typing import Any
 from residua.sizes import LARGEST_PROVABLE_COUNT, LONGEST_PROVABLE_LIST
 
 MOST_OUTCOMES = 1 << 11
-"""Of the queries of a batch that is committed to, or of all but the Gaussians of a plan, together:
-they are written out, for a query off the plan to be compared with."""
+"""The most outcomes that the queries of a committed batch, or all but the Gaussians of a plan, have
+together: they are written out, for a query off the plan to be compared with."""
 
 REPLACE = "replace-one"
 _FINITE = (
@@ -128,21 +128,20 @@ def _outcomes(leaf: Description) -> int:
 
 Description = Mapping[str, Any]
 
-LEAST_SIZE = 1e-9
-LARGEST_SIZE = 600.0
-"""Of `eps`, `mu`, and of sensitivities and bounds divided by the noise, where they are not 0."""
+LEAST_SIZE, LARGEST_SIZE = 1e-9, 600.0
+"""The range of `eps`, `mu`, and sensitivities and bounds divided by the noise, if not 0."""
 LARGEST_MIXTURE = 20.0
-"""Of sensitivities divided by the noise, on a sample."""
+"""The largest sensitivity divided by the noise, on a sample."""
 LEAST_SHARE = 1e-9
-"""Of probabilities and sampling rates, where they are not 0."""
+"""The least probability or sampling rate that is not 0."""
 LEAST_MASS = 1e-300
-"""Of `delta` and of masses of atoms, where they are not 0."""
+"""The least `delta` or mass of an atom that is not 0."""
 LEAST_CONVERTED = 1e-8
-"""Of the `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
+"""The least `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
 LARGEST_SHIFT = 256
-"""Of the sensitivity of integer noise, whose losses are written out, but for closed forms."""
+"""The largest sensitivity of integer noise whose losses are written out, for want of a formula."""
 LARGEST_SIGMA = 128.0
-"""Of discrete Gaussian noise, likewise."""
+"""The largest `sigma` of discrete Gaussian noise whose losses are written out."""
 
 _NOISE = ("scale", "sigma")
 """What a sensitivity is divided by: the first of these that a mechanism has."""

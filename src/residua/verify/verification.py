@@ -68,7 +68,7 @@ def verify_records(
     )
     given, verified = expected_marks(expect_head), verified_marks(since)
     held = [ANCHOR] * (anchored is not None) + [GIVEN_HEADS] * bool(given)
-    read = _checked(chains)
+    read = _read_chains(chains)
     missing = check_heads(read, [*expected_marks(anchored), *given])
     done_before = check_verified(read, verified, missing)
     tasks = [
@@ -95,14 +95,14 @@ def check_records(
     chains: Mapping[str, Iterable[Record | str | bytes]], tables: TableSource
 ) -> tuple[Problem, ...]:
     """Problems of the records of chains, whatever can be proven of their steps."""
-    read = _checked(chains)
+    read = _read_chains(chains)
     for chain in read.values():
         every = {chain.name: chain.records[-1].seq} if chain.records else {}
         list(tasks_of(chain, part_of(chain, read), tables, every))
     return tuple(problem for chain in read.values() for problem in chain.problems)
 
 
-def _checked(chains: Mapping[str, Iterable[Record | str | bytes]]) -> dict[str, Chain]:
+def _read_chains(chains: Mapping[str, Iterable[Record | str | bytes]]) -> dict[str, Chain]:
     read = {name: load(name, items) for name, items in chains.items()}
     for chain in read.values():
         check_states(chain)
@@ -219,7 +219,7 @@ def expected_marks(given: Any) -> list[Mark]:
         return [(None, None, given)]
     if isinstance(given, list):
         return [mark for each in given for mark in expected_marks(each)]
-    # Receipts and reservations have them under this name; they are a stranger's types here.
+    # Receipts and reservations have them under this name; their types are not known here.
     heads = given if isinstance(given, Mapping) else getattr(given, "budgets", None)
     if not isinstance(heads, Mapping):
         raise ArgumentTypeError(

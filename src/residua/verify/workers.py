@@ -36,7 +36,7 @@ def spread(do: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
     threads = ThreadPoolExecutor(jobs)
     try:
         for _ in range(min(jobs, len(pieces))):
-            workers.append(_started())
+            workers.append(_start_worker())
             free.put(workers[-1])
         for found in threads.map(made, pieces):
             yield from found
@@ -47,7 +47,7 @@ def spread(do: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
         threads.shutdown(cancel_futures=True)
 
 
-def _started() -> WorkerProcess:
+def _start_worker() -> WorkerProcess:
     try:
         return WorkerProcess()
     except OSError as error:

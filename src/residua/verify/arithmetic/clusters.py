@@ -24,9 +24,11 @@ from residua.verify.arithmetic.balls import Ball, density, near
 from residua.verify.arithmetic.work_limit import work
 
 _RADIUS = 0.25
+"""The radius of a cluster, divided by `m`: larger ones are fewer, and need more moments."""
 _MOST_TERMS = 128
+"""The most moments of a cluster; where more are needed, its outcomes are summed one by one."""
 _FEW = 6
-"""Up to so many outcomes are as quickly summed one by one."""
+"""The least size of a cluster: fewer outcomes are as quickly summed one by one."""
 
 
 @dataclass
@@ -91,14 +93,14 @@ class Cluster:
         large = (abs(u) * s + s * s / 2).exp() * at_u * self.p.size * power
         other = (abs(w) * s + s * s / 2).exp() * at_w * self.q.size * power
         return (
-            over[0, 0] + _about(2 * large * s * ratio * ratio / count),
-            under[0, 0] + _about(2 * other * s * ratio * ratio / count),
-            m * over[0, 1] + _about(2 * large * ratio),
-            -m * m * over[0, 2] + _about(4 * large * count / s),
+            over[0, 0] + _error_ball(2 * large * s * ratio * ratio / count),
+            under[0, 0] + _error_ball(2 * other * s * ratio * ratio / count),
+            m * over[0, 1] + _error_ball(2 * large * ratio),
+            -m * m * over[0, 2] + _error_ball(4 * large * count / s),
         )
 
 
-def _about(error: Ball) -> Ball:
+def _error_ball(error: Ball) -> Ball:
     return arb(0, error.upper())
 
 

@@ -114,7 +114,7 @@ def tasks_of(
             continue
         known = tables
         if starts or before != after:
-            tables = _fetched(chain, record, body["tables"], source)
+            tables = _fetch_tables(chain, record, body["tables"], source)
         new = record.seq > done.get(chain.name, -1)
         if new and starts:
             yield _first_task(record, config, tables, part if record.type == "create" else None)
@@ -131,7 +131,7 @@ def tasks_of(
             if stated and named is not None and named == tables.names:
                 chain.add_problem(record.seq, "holds names tables that the committed state has")
             if stated:
-                then = tables if named is None else _fetched(chain, record, named, source)
+                then = tables if named is None else _fetch_tables(chain, record, named, source)
                 known_of[hold.seq] = then
             then = known_of[hold.seq]
             if new:
@@ -147,11 +147,13 @@ def _key(*shown: Any) -> str:
 def _first_task(record: Record, config: Any, tables: _Tables, part: Part | None) -> Task:
     state = record.body["state"]
     key = _key("begins", config, state, tables.names, part and part.plain)
-    claim = partial(_begins, config, state, tables.found, part)
+    claim = partial(_prove_beginning, config, state, tables.found, part)
     return Task(record.budget, record.seq, key, claim, tables.missing, starts=True)
 
 
-def _begins(config: Any, state: Any, tables: Mapping[str, bytes], part: Part | None) -> Proof:
+def _prove_beginning(
+    config: Any, state: Any, tables: Mapping[str, bytes], part: Part | None
+) -> Proof:
     first = prove_first(config, state, tables)
     return first if part is None else all_of([first, part.prove(config)])
 
@@ -196,7 +198,7 @@ def _following(chain: Chain, record: Record, holds: Holds) -> list[Following] | 
         return []
 
 
-def _fetched(chain: Chain, record: Record, named: Any, source: TableSource) -> _Tables:
+def _fetch_tables(chain: Chain, record: Record, named: Any, source: TableSource) -> _Tables:
     """The tables that a record names, and why one cannot be had; one that was changed is damage."""
     found: dict[str, bytes] = {}
     if not isinstance(named, Mapping) or not all(isinstance(h, str) for h in named.values()):
@@ -238,11 +240,11 @@ def prove_all(
         finished += alike[key]
         if progress is not None:
             progress(finished, len(tasks))
-    return list(_resting(tasks, proofs))
+    return list(_verdicts_on_records(tasks, proofs))
 
 
-def _resting(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
-    """The verdict on each record, seen together with those on the steps that it rests on."""
+def _verdicts_on_records(tasks: list[Task], proofs: Mapping[str, Proof]) -> Iterator[Step]:
+    """The verdict on each record, given those on the steps that it rests on."""
     budget, refuted, undecided = None, None, None
     for (name, seq), some in groupby(tasks, key=lambda task: (task.budget, task.seq)):
         same = list(some)

@@ -26,8 +26,9 @@ Tables = Mapping[str, bytes]
 """Contents by the names that a state has for them."""
 
 _LEAST_EPS = 2.0**-1000
-"""Of an `eps` that is not 0: its square is still a float."""
+"""The least `eps` that is not 0: its square is still a float."""
 _BELOW_ONE = math.nextafter(1.0, 0.0)
+"""The largest float below 1: a delta of 1 promises nothing."""
 
 
 def _number(low: float, high: float, least: float = 0.0) -> Check:
@@ -63,6 +64,7 @@ _WRITTEN: dict[str, Check] = {
 }
 """How the library writes a loss: as compositions of these, each kind of query once."""
 _NO_LOSS = {"kind": "pure_dp", "eps": 0.0}
+"""How the library writes a loss of nothing."""
 
 
 def _count(value: Any) -> bool:

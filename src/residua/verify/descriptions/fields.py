@@ -30,7 +30,7 @@ _SUM = 1e-9
 _TILT = Fraction(1, 10**12)
 """How far above 1 `E e^-Z` may be."""
 _SLIVER = Fraction(2, 10**15)
-"""The library decides such bounds in floats: what is so close to one is not read."""
+"""How close to such a bound nothing is read: the library decides it in floats, which may differ."""
 _BLACK_BOXES = ("zcdp", "rdp", "from_atoms", "from_tradeoff")
 
 

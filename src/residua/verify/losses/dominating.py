@@ -33,9 +33,9 @@ FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
 times as far apart at first, beside the size of the smallest factor."""
 _LEVEL = 1e-3
-"""How much of the slack what lies beyond the last point may take."""
+"""The part of the slack that may lie beyond the last point."""
 LONGEST_LATTICE = 1 << 17
-"""Of lattice points: more are beyond the limits of work and memory."""
+"""The most points of a lattice: more are beyond the limits of work and memory."""
 
 
 def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | None:
@@ -153,7 +153,7 @@ def _through(
             if t and not place > t[-1]:
                 raise Unknown("its points cannot be told apart")
             t.append(place)
-            h.append(_floored(heights(place, back)))
+            h.append(_widen_if_tiny(heights(place, back)))
         x = [each.exp() for each in t]
         slopes = [(h[i] - h[i + 1]) / (x[i + 1] - x[i]) for i in range(len(h) - 1)] + [arb(0)]
         jumps = [slopes[i - 1] - slopes[i] for i in range(1, len(h))]
@@ -171,7 +171,7 @@ def _through(
     )
 
 
-def _floored(height: Ball) -> Ball:
+def _widen_if_tiny(height: Ball) -> Ball:
     """A height, or a wider ball where it is so small that its exponent alone would cost much."""
     least = arb(2) ** -2048
     return arb(0).union(least) if height < least and not height.is_zero() else height
@@ -196,7 +196,7 @@ class Lattice:
 
     def __mul__(self, other: Lattice) -> Lattice:
         """The composition."""
-        masses = multiplied(self.masses, other.masses)
+        masses = multiply(self.masses, other.masses)
         return Lattice(
             self.d,
             self.low + other.low,
@@ -266,7 +266,7 @@ class Lattice:
         return heights
 
     def coarse(self, every: int) -> tuple[int, list[Ball]]:
-        """The same on every so-manieth point: atoms split between neighbours."""
+        """Atoms split between the points of a lattice that is `every` times as coarse."""
         if every == 1:
             return self.low, list(self.masses)
         work(2 * len(self.masses))
@@ -282,7 +282,7 @@ class Lattice:
         return first, out
 
 
-def multiplied(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
+def multiply(one: Sequence[Ball], two: Sequence[Ball]) -> list[Ball]:
     """The coefficients of a product of polynomials, all of them."""
     # How long that takes depends on how far the sizes of coefficients lie apart.
     spread = _spread(one) + _spread(two)
@@ -337,12 +337,12 @@ def lattice_of(loss: Loss, spacing: Fraction, tail: float, reach: int) -> Lattic
 def _of_factor(factor: Factor, spacing: Fraction, tail: float, reach: int) -> Lattice:
     law, d = factor.law(), ball(spacing)
     if isinstance(law, Finite):
-        return _from_atoms(law, d, [z / spacing for z in factor.rational_losses() or ()])
+        return _from_atoms(law, d)
     return _from_curve(partial(known_curve, factor), factor.symmetric, d, tail, reach)
 
 
-def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
-    """Atoms split between lattice points, of which `places` says exactly where they are, if known.
+def _from_atoms(law: Finite, d: Ball) -> Lattice:
+    """Atoms split between lattice points.
 
     One that cannot be separated from a lattice point is moved there: over a distance `s` its excess
     changes by at most `p s` right of 0 and `e^t q s` left of it, which is charged.
@@ -353,10 +353,7 @@ def _from_atoms(law: Finite, d: Ball, places: Sequence[Fraction]) -> Lattice:
     reserve_memory(high - low)
     masses = [arb(0)] * (high - low + 1)
     plus, minus = law.p_inf, law.q_inf
-    for i, (p, q, z) in enumerate(zip(law.p, law.q, law.z, strict=True)):
-        if places and places[i].denominator == 1:
-            masses[int(places[i]) - low] += p
-            continue
+    for p, q, z in zip(law.p, law.q, law.z, strict=True):
         cell = (z / d).floor().unique_fmpz()
         if cell is None:
             k = round(near(z / d))

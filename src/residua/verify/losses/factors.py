@@ -21,12 +21,12 @@ from flint import acb, arb, ctx
 
 from residua.verify.arithmetic.balls import Ball, ball, near, normal
 from residua.verify.arithmetic.work_limit import reserve_memory, work
-from residua.verify.losses.laws import Central, Finite, Law
+from residua.verify.losses.laws import Central, Finite, Law, mirrored
 
 _MOST_TERMS = 1 << 15
-"""Of integer noise that is written out; more are beyond the limit of work."""
+"""The most terms of a sum over integer noise; more are beyond the limit of work."""
 _MOST_CALLS = 1 << 18
-"""Of an integrand, before its integral is not known."""
+"""The most evaluations of an integrand; an integral that needs more is not known."""
 
 
 class Unknown(Exception):
@@ -53,10 +53,6 @@ class Factor:
     def law(self) -> Law | None:
         return None
 
-    def rational_losses(self) -> tuple[Fraction, ...] | None:
-        """The losses of a finite law in the order of its outcomes, where they are rational."""
-        return None
-
     def moment(self, s: Ball, back: bool = False) -> Ball | None:
         """`E e^{sZ}`, of the reversal if `back`; None if infinite or not known."""
         law = self.law()
@@ -75,7 +71,7 @@ class Factor:
     def missing(self) -> Ball:
         """The larger mass at infinity."""
         law = self.law()
-        return arb(0) if law is None else law.p_inf.max(law.q_inf)
+        return arb(0) if law is None else law.missing
 
 
 def sure_law(factor: Factor) -> Law:
@@ -107,12 +103,8 @@ class Response(Factor):
     written_top: Fraction | None = None
 
     def law(self) -> Finite:
-        e, zero = ball(self.eps), arb(0)
-        low, high = 1 / (1 + e.exp()), 1 / (1 + (-e).exp())
-        return Finite((low, high), (high, low), (-e, e), zero, zero, True)
-
-    def rational_losses(self) -> tuple[Fraction, ...]:
-        return (-self.eps, self.eps)
+        e = ball(self.eps)
+        return mirrored((1 / (1 + e.exp()), 1 / (1 + (-e).exp())), (-e, e))
 
 
 class Revealing(Factor):
@@ -123,9 +115,6 @@ class Revealing(Factor):
     def law(self) -> Finite:
         lost = self.missing()
         return Finite((1 - lost,), (1 - lost,), (arb(0),), lost, lost, True)
-
-    def rational_losses(self) -> tuple[Fraction, ...]:
-        return (Fraction(0),)
 
 
 @dataclass(frozen=True)
@@ -236,14 +225,7 @@ class Geometric(Factor):
         p = [1 / (1 + r)]
         p += [inner * (-j * step).exp() for j in range(1, k)]
         p += [(-k * step).exp() / (1 + r)]
-        z = [(k - 2 * j) * step for j in range(k + 1)]
-        p, z = p[::-1], z[::-1]
-        zero = arb(0)
-        return Finite(tuple(p), tuple(p[::-1]), tuple(z), zero, zero, True)
-
-    def rational_losses(self) -> tuple[Fraction, ...]:
-        k = self.shift
-        return tuple((2 * j - k) / self.scale for j in range(k + 1))
+        return mirrored(p[::-1], [(2 * j - k) * step for j in range(k + 1)])
 
 
 @dataclass(frozen=True)
@@ -423,6 +405,11 @@ class Loss:
     @property
     def symmetric(self) -> bool:
         return all(f.symmetric for f, _ in self.factors)
+
+    @property
+    def directions(self) -> tuple[bool, ...]:
+        """The directions that differ, as values of `back`."""
+        return (False,) if self.symmetric else (False, True)
 
 
 def together(losses: Iterable[Loss]) -> Loss:

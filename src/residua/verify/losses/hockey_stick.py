@@ -11,11 +11,10 @@ Curves of single factors are for `t >= 0`, in either direction.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import accumulate
 
 from flint import arb, ctx
@@ -33,19 +32,17 @@ from residua.verify.losses.factors import (
     Unknown,
     sure_law,
 )
-from residua.verify.losses.laws import Central, Finite, Law, composition, gaussian_curve
+from residua.verify.losses.laws import Central, Finite, Law, composition, gaussian_curve, mirrored
 from residua.verify.losses.pairs import Sampled
 
 Curve = Callable[[Ball], Ball]
 
 
-def hockey_sticks(loss: Loss, t: Ball) -> tuple[Ball, Ball] | None:
-    """`h(e^t)` of a composition and of its reversal; None where there is no formula."""
-    curves = [curve_of(loss, back) for back in ((False,) if loss.symmetric else (False, True))]
-    if None in curves:
-        return None
+def larger_height(loss: Loss, t: Ball) -> Ball | None:
+    """The larger `h(e^t)` of a composition and its reversal; None where there is no formula."""
+    curves = [curve_of(loss, back) for back in loss.directions]
     heights = [each(t) for each in curves if each is not None]
-    return heights[0], heights[-1]
+    return reduce(arb.max, heights) if len(heights) == len(curves) else None
 
 
 def split(loss: Loss) -> tuple[Ball, Loss]:
@@ -77,7 +74,7 @@ def curve_of(loss: Loss, back: bool = False) -> Curve | None:
         elif isinstance(law, Finite):
             if _outcomes(factor, law, n) > MOST_ATOMS:
                 return None
-            power = _powered(factor, law, n)
+            power = _power(factor, law, n)
             finite.append(power.reversed() if back else power)
         elif n == 1:
             smooth.append(_anywhere(factor, back))
@@ -87,7 +84,7 @@ def curve_of(loss: Loss, back: bool = False) -> Curve | None:
         smooth.append(lambda at: gaussian_curve(at, mu))
     if len(smooth) > 1:
         return None
-    lists = _dealt(finite, 1 if smooth else 2)
+    lists = _in_short_lists(finite, 1 if smooth else 2)
     if lists is None:
         return None
     inner = smooth[0] if smooth else Steps(lists.pop()) if len(lists) > 1 else None
@@ -121,7 +118,7 @@ def law_of(loss: Loss, most: int = MOST_ATOMS) -> Callable[[], Law] | None:
             count *= _outcomes(factor, law, n)
     if count > most:
         return None
-    return lambda: composition([_powered(f, sure_law(f), n) for f, n in loss.factors])
+    return lambda: composition([_power(f, sure_law(f), n) for f, n in loss.factors])
 
 
 def _outcomes(factor: Factor, law: Finite, n: int) -> int:
@@ -129,7 +126,7 @@ def _outcomes(factor: Factor, law: Finite, n: int) -> int:
     return n + 1 if isinstance(factor, Response) else len(law.z) ** min(n, 64)
 
 
-def _powered(factor: Factor, law: Law, n: int) -> Finite:
+def _power(factor: Factor, law: Law, n: int) -> Finite:
     """The law of so many copies."""
     assert isinstance(law, Finite)
     return coins(law, n) if isinstance(factor, Response) else composition([law] * n)
@@ -141,12 +138,10 @@ def coins(law: Finite, n: int) -> Finite:
     reserve_memory(3 * n)
     low, high = law.p
     p = [arb(n).bin(k) * high**k * low ** (n - k) for k in range(n + 1)]
-    z = [(2 * k - n) * law.z[1] for k in range(n + 1)]
-    zero = arb(0)
-    return Finite(tuple(p), tuple(p[::-1]), tuple(z), zero, zero, True)
+    return mirrored(p, [(2 * k - n) * law.z[1] for k in range(n + 1)])
 
 
-def _dealt(laws: list[Finite], most: int) -> list[Finite] | None:
+def _in_short_lists(laws: list[Finite], most: int) -> list[Finite] | None:
     """Composed into so many lists of outcomes, none too long."""
     lists: list[list[Finite]] = [[] for _ in range(most)]
     sizes = [1] * most
@@ -300,7 +295,14 @@ def _crossing(tops: Terms, bottoms: Terms, level: Ball) -> Ball | None:
         (over, rise), (under, fall) = _sums(tops, y), _sums(bottoms, y)
         return (over / under).log() - level, rise / over - fall / under
 
-    at = arb(_about(tops, bottoms, near(level)))
+    low, high = arb(-1), arb(1)
+    while not height(low)[0] < 0 and low > -1e12:
+        low *= 2
+    while not height(high)[0] > 0 and high < 1e12:
+        high *= 2
+    for _ in range(60):
+        at = (low + high) / 2
+        low, high = (at, high) if height(at)[0] < 0 else (low, at)
     for _ in range(5):
         value, slope = height(at)
         step = arb((value / slope).mid())
@@ -321,29 +323,6 @@ def _sums(terms: Terms, y: Ball) -> tuple[Ball, Ball]:
         term = w * (a * y - a * a / 2).exp()
         total, rise = total + term, rise + a * term
     return total, rise
-
-
-def _about(tops: Terms, bottoms: Terms, level: float) -> float:
-    """The crossing in floats, by bisection."""
-    sides = [[(near(a), near(w)) for a, w in terms if near(w) > 0.0] for terms in (tops, bottoms)]
-
-    def height(y: float) -> float:
-        logs = []
-        for terms in sides:
-            parts = [math.log(w) + a * y - a * a / 2.0 for a, w in terms]
-            most = max(parts)
-            logs.append(most + math.log(sum(math.exp(p - most) for p in parts)))
-        return logs[0] - logs[1] - level
-
-    low, high = -1.0, 1.0
-    while height(low) > 0.0 and low > -1e12:
-        low *= 2.0
-    while height(high) < 0.0 and high < 1e12:
-        high *= 2.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if height(middle) < 0.0 else (low, middle)
-    return 0.5 * (low + high)
 
 
 def _discrete_gaussian(factor: DiscreteGaussian, t: Ball) -> Ball | None:

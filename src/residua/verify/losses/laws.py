@@ -86,10 +86,15 @@ class Finite:
     def _clusters(self) -> dict[float, tuple[list[Cluster], list[int]]]:
         return {}
 
+    @property
+    def missing(self) -> Ball:
+        """The larger mass at infinity."""
+        return self.p_inf.max(self.q_inf)
+
     @cached_property
     def _kept(self) -> tuple[Ball, Ball]:
         """All of `P`, and of `Q`, that is not at infinity."""
-        if self.p_inf.is_zero() and self.q_inf.is_zero():
+        if self.missing.is_zero():
             return arb(1), arb(1)
         return sum(self.p, arb(0)), sum(self.q, arb(0))
 
@@ -157,8 +162,7 @@ class Central:
     w: Ball
 
     symmetric = True
-    p_inf = arb(0)
-    q_inf = arb(0)
+    p_inf = q_inf = missing = arb(0)
 
     def reversed(self) -> Central:
         return self
@@ -225,6 +229,11 @@ class Central:
 
 
 Law = Finite | Central
+
+
+def mirrored(p: Sequence[Ball], z: Sequence[Ball]) -> Finite:
+    """A symmetric law without mass at infinity, from masses of `P` at losses in rising order."""
+    return Finite(tuple(p), tuple(p[::-1]), tuple(z), arb(0), arb(0), True)
 
 
 def gaussian_rise(t: Ball, m: Ball, mu: Ball) -> Jet:

@@ -12,7 +12,7 @@ from flint import acb, arb
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, rational
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Pairs, integral
-from residua.verify.losses.laws import Central, Finite
+from residua.verify.losses.laws import Central, Finite, mirrored
 
 Corner = tuple[Fraction, Fraction]
 
@@ -27,9 +27,7 @@ class Categories(Factor):
     def law(self) -> Finite:
         e = ball(self.eps)
         total = e.exp() + (self.count - 1)
-        high, low, other = e.exp() / total, 1 / total, (self.count - 2) / total
-        zero = arb(0)
-        return Finite((low, other, high), (high, other, low), (-e, zero, e), zero, zero, True)
+        return mirrored((1 / total, (self.count - 2) / total, e.exp() / total), (-e, arb(0), e))
 
 
 @dataclass(frozen=True)

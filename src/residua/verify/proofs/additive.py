@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 
 from flint import arb
 
@@ -27,6 +28,7 @@ from residua.verify.losses.factors import (
     Unknown,
 )
 from residua.verify.losses.laws import Finite
+from residua.verify.proofs.comparisons import prove_at_most
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 
@@ -35,29 +37,27 @@ class Cost:
     """What is charged as written, and the rest as a ball, which may be made again at more bits."""
 
     exact: Fraction
-    rest: Callable[[], Ball] | None = None
+    rest: Callable[[], Ball] = arb
     tight: bool = True
     """Whether it is the cost itself and not a bound."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is charged beside what is written."""
+        return self.rest is arb
 
 
 def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
     """Whether an amount fell by at least its cost."""
     left = spent - cost.exact
-    if cost.rest is None:
-        if left >= 0:
-            return proven(f"{what} falls by at least its cost")
-        if not cost.tight:
-            return undecided(f"{what} falls by less than is known to suffice")
-        return refuted(f"{what} falls by {float(spent):.9g}, the cost is {float(cost.exact):.9g}")
-    for precision in LADDER:
-        with bits(precision):
-            rest = cost.rest()
-            if rest <= ball(left):
-                return proven(f"{what} falls by at least its cost")
-            if cost.tight and rest > ball(left):
-                whole = near(rest) + float(cost.exact)
-                return refuted(f"{what} falls by {float(spent):.9g}, the cost is {whole:.9g}")
-    return undecided(f"{what}: the cost is not known well enough")
+    enough, less = f"{what} falls by at least its cost", f"{what} falls by less than its cost"
+    found = prove_at_most(lambda: (cost.rest(), ball(left)), enough, less)
+    if found.verdict != "refuted":
+        return found
+    if not cost.tight:
+        return undecided(f"{what} falls by less than is known to suffice")
+    whole = near(cost.rest()) + float(cost.exact)
+    return refuted(f"{what} falls by {float(spent):.9g}, the cost is {whole:.9g}")
 
 
 # -- sizes ------------------------------------------------------------------------------------
@@ -123,12 +123,9 @@ def missing_mass(loss: Loss) -> Cost:
 
 def pure(spent: Fraction, loss: Loss) -> Proof:
     """Whether what was taken is at least the largest loss, and nothing is at infinity."""
-    lost = missing_mass(loss)
-    rest = arb(0) if lost.rest is None else lost.rest()
-    if lost.exact or rest > 0:
-        return refuted("mass at infinity, which no eps covers")
-    if not rest.is_zero():
-        return undecided("mass at infinity that is not known to be none")
+    finite = enough_taken("what is finite", Fraction(0), missing_mass(loss))
+    if finite.verdict != "proven":
+        return Proof(finite.verdict, "mass at infinity, which no eps covers")
     return enough_taken("eps", spent, largest_loss(loss))
 
 
@@ -170,12 +167,10 @@ def divergence(loss: Loss, order: Fraction) -> Cost:
     if not factors:
         return Cost(known, tight=tight)
     loss = Loss(factors=tuple(factors))
-    backs = (False,) if loss.symmetric else (False, True)
 
     def rest() -> Ball:
         s = ball(order - 1)
-        sides = [log_moment(loss, s, back) / s for back in backs]
-        return sides[0] if len(sides) == 1 else sides[0].max(sides[1])
+        return reduce(arb.max, [log_moment(loss, s, back) / s for back in loss.directions])
 
     return Cost(known, rest, tight)
 
@@ -209,13 +204,11 @@ def renyi_within(alpha: Fraction, rho: Fraction, eps: Fraction, delta: Fraction)
     """Whether divergence `rho` at order `alpha` implies `(eps, delta)`-DP."""
     if rho == 0:
         return proven("nothing can be spent")
-    with bits(BITS):
-        found = log_conversion(ball(alpha), ball(rho), ball(eps))
-        if found <= ball(delta).log():
-            return proven(f"rho at order {float(alpha):g} keeps (eps, delta)")
-        if found > ball(delta).log():
-            return refuted(f"rho at order {float(alpha):g} is more than (eps, delta) gives")
-    return undecided("the conversion is not known well enough")
+    return prove_at_most(
+        lambda: (log_conversion(ball(alpha), ball(rho), ball(eps)), ball(delta).log()),
+        f"rho at order {float(alpha):g} keeps (eps, delta)",
+        f"rho at order {float(alpha):g} is more than (eps, delta) gives",
+    )
 
 
 def zcdp_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
@@ -251,11 +244,8 @@ def _start(r: Ball, e: Ball) -> Ball:
 
 def advanced_within(rho: Fraction, eps: Fraction, delta: Fraction) -> Proof:
     """Whether `rho + 2 sqrt(rho ln(1/delta)) <= eps` (Whitehouse et al. 2023)."""
-    with bits(BITS):
-        r = ball(rho)
-        needed = r + 2 * (r * -ball(delta).log()).sqrt()
-        if needed <= ball(eps):
-            return proven("rho keeps (eps, delta) by advanced composition")
-        if needed > ball(eps):
-            return refuted("rho is more than advanced composition allows")
-    return undecided("the conversion is not known well enough")
+    return prove_at_most(
+        lambda: (ball(rho) + 2 * (ball(rho) * -ball(delta).log()).sqrt(), ball(eps)),
+        "rho keeps (eps, delta) by advanced composition",
+        "rho is more than advanced composition allows",
+    )

@@ -23,7 +23,7 @@ from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Loss, Unknown, together
 from residua.verify.losses.hockey_stick import curve_of
 from residua.verify.proofs.additive import log_moment, renyi, renyi_within
-from residua.verify.proofs.chords import line_in_x, prove_below
+from residua.verify.proofs.comparisons import line_in_x, prove_below
 from residua.verify.proofs.partitions import guarantee_of
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -96,8 +96,7 @@ def _commit(
         proofs.append(prove_first(to, _inner(to, after), query.after))
     left, alpha = amount(before["left"]), written(config["alpha"])
     with bits(BITS):
-        backs = (False,) if budget.symmetric else (False, True)
-        for back in backs:
+        for back in budget.directions:
             proofs.append(_below_potential(budget, back, ball(alpha), ball(left)))
     return all_of(proofs)
 

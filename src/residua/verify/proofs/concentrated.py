@@ -31,7 +31,7 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.laws import Central, Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
-from residua.verify.proofs.chords import prove_below
+from residua.verify.proofs.comparisons import prove_below
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 _DEPTH = 30
@@ -64,13 +64,13 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
     if all(isinstance(factor, Response) for factor, _ in bounded):
         # All at order 1, where discrete Gaussians have their parameter but mixtures do not.
         tight = all(isinstance(factor, DiscreteGaussian) for factor in lifted)
-        return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else None, tight))
+        return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else arb, tight))
     rest = Loss(factors=tuple(bounded))
     proof = undecided("rho")
     for precision in LADDER:
         with bits(precision):
-            backs = (False,) if rest.symmetric else (False, True)
-            proof = all_of([_below_parabola(rest, ball(spent - known), back) for back in backs])
+            sides = (_below_parabola(rest, ball(spent - known), back) for back in rest.directions)
+            proof = all_of(list(sides))
         if proof.verdict != "undecided":
             break
     if proof.verdict == "refuted" and lifted:
@@ -158,12 +158,12 @@ def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     """Mean, variance and third cumulant of the loss tilted by `e^{sZ}`."""
     total = [arb(0), arb(0), arb(0)]
     for factor, n in loss.factors:
-        for k, part in enumerate(_tilted(factor, s, back)):
+        for k, part in enumerate(_tilted_cumulants(factor, s, back)):
             total[k] += n * part
     return total[0], total[1], total[2]
 
 
-def _tilted(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
+def _tilted_cumulants(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
     law = factor.law()
     if law is None:
         raise Unknown("no formula for its zCDP parameter")

@@ -235,7 +235,7 @@ def _approximate_zcdp(config: Config, spent: Amounts, _has: Amounts, loss: Loss)
     unbounded = loss.stated or any(factor.unbounded for factor, _ in kept.factors)
     if config["conversion"] == "whitehouse" and not unbounded:
         cost = largest_loss(kept.rest)
-        if cost.rest is None:
+        if cost.is_exact:
             needed = cost.exact**2 / 2 + loss.variance / 2
             enough = spent[0] >= needed
             word = proven("rho falls by eps²/2") if enough else refuted("rho falls by too little")

@@ -21,9 +21,9 @@ from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, norm
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
-from residua.verify.losses.hockey_stick import hockey_sticks, law_of
+from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Central, Finite, Law
-from residua.verify.proofs.chords import line_in_x, prove_below
+from residua.verify.proofs.comparisons import line_in_x, prove_at_most, prove_below
 from residua.verify.proofs.residue import prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
@@ -44,7 +44,7 @@ def approximate_gdp_residue(
     if d_after > d or d >= 1:
         return refuted("delta rises")
     eta = 1 - (1 - d) / (1 - d_after)
-    taken, rest, tight = (loss.variance, loss.rest, True) if eta else _absorbed(loss)
+    taken, rest, tight = (loss.variance, loss.rest, True) if eta else _absorb_unbounded(loss)
     m2 = left + taken
     if m2 > v:
         found = _beyond_slack(m2, v, eta) if eta else _too_little(loss, taken, v - left)
@@ -82,7 +82,7 @@ def _chords_below(law: Central, nu: Ball, slack: Ball) -> Proof:
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
-    if eta and _covered(rest, eta):
+    if eta and _lies_within_slack(rest, eta):
         return proven("the loss lies within the slack that was taken")
     make: Callable[[], Law] | None = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
@@ -92,14 +92,14 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
         if apart.verdict == "proven":
             return apart
     if make is not None:
-        return _weighed(make, m2, v, eta, tight)
+        return _compare_with_budget(make, m2, v, eta, tight)
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
         try:
-            proof = _weighed(make, m2, v, eta, False)
+            proof = _compare_with_budget(make, m2, v, eta, False)
         except Unknown as error:
             proof = proof if fine < FINENESS[0] else undecided(str(error))
             break
@@ -136,15 +136,11 @@ def _beyond_slack(m2: Fraction, v: Fraction, eta: Fraction) -> Proof:
     `λ(a_mu)/mu - λ(a_m)/m`, and `λ(a_y)/y` falls in `y`: that is `(λ-a)(y/2 - t/y) <= 1`, which
     follows from `y/2 - t/y <= a` and the bound `λ < a + 1/a`. For `t < 0` by symmetry.
     """
-    for precision in LADDER:
-        with bits(precision):
-            kept, height = ball(1 - eta), normal(-ball(m2).sqrt() / 2)
-            least = kept * normal(-ball(v).sqrt() / 2)
-            if height >= least:
-                return proven("slack covers what the Gaussian part exceeds the budget by")
-            if height < least:
-                return refuted("mu² falls by less than the Gaussian part")
-    return undecided("mu² falls by less than the Gaussian part, which slack may cover")
+    return prove_at_most(
+        lambda: (ball(1 - eta) * normal(-ball(v).sqrt() / 2), normal(-ball(m2).sqrt() / 2)),
+        "slack covers what the Gaussian part exceeds the budget by",
+        "mu² falls by less than the Gaussian part",
+    )
 
 
 def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
@@ -161,7 +157,7 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
     return None if rest is None else (rest, 1 - kept, 1 - most)
 
 
-def _weighed(
+def _compare_with_budget(
     make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
 ) -> Proof:
     """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}`; where the law is one above `L`, a disproof shows nothing."""
@@ -183,19 +179,19 @@ def _weighed(
     return proof
 
 
-def _covered(rest: Loss, eta: Fraction) -> bool:
-    """Whether a loss lies below `R_{0,η}`, which a glance at its height may show."""
+def _lies_within_slack(rest: Loss, eta: Fraction) -> bool:
+    """Whether a loss lies below `R_{0,η}`, by its height at `x = 1`."""
     for precision in LADDER:
         with bits(precision):
-            found = hockey_sticks(rest, arb(0))
-            if found is None or not found[0].is_finite() or found[0] > ball(eta):
+            found = larger_height(rest, arb(0))
+            if found is None or not found.is_finite() or found > ball(eta):
                 return False
-            if found[0] <= ball(eta):
+            if found <= ball(eta):
                 return True
     return False
 
 
-def _absorbed(loss: Loss) -> tuple[Fraction, Loss, bool]:
+def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
     """The Gaussian part and those above what is unbounded; the rest; whether nothing was lost."""
     variance, rest, tight = loss.variance, [Loss(stated=loss.stated)], True
     for factor, n in loss.factors:
@@ -215,8 +211,8 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fract
     for precision in LADDER:
         with bits(precision):
             law, nu = make(), ball(nu2).sqrt()
-            if not (law.p_inf.is_zero() and law.q_inf.is_zero()):
-                if law.p_inf > 0 or law.q_inf > 0:
+            if not law.missing.is_zero():
+                if law.missing > 0:
                     return refuted("mass at infinity, which no Gaussian covers")
                 return undecided("mass at infinity that is not known to be none")
             if isinstance(law, Finite):

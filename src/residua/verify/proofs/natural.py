@@ -46,7 +46,7 @@ from residua.verify.losses.factors import (
     Unknown,
     together,
 )
-from residua.verify.losses.hockey_stick import hockey_sticks, law_of
+from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
 from residua.verify.proofs.order import below, within
@@ -348,11 +348,11 @@ def _heights(size: float, eps: Fraction, delta: Fraction, rounds: int) -> list[B
     known = [arb(0)] * (few + 1)
     limit, enough = float(delta), 0.5
     while len(known) <= rounds and near(known[-1]) <= enough:
-        sides = hockey_sticks(of_size(size, len(known)), ball(eps))
-        assert sides is not None
-        if near(known[-1]) <= limit < near(sides[0]):
-            enough = min(enough, limit + rounds * near(sides[0]))
-        known.append(sides[0])
+        height = larger_height(of_size(size, len(known)), ball(eps))
+        assert height is not None
+        if near(known[-1]) <= limit < near(height):
+            enough = min(enough, limit + rounds * near(height))
+        known.append(height)
     return known
 
 

@@ -31,8 +31,8 @@ from residua.verify.losses.hockey_stick import (
     Steps,
     curve,
     curve_of,
-    hockey_sticks,
     known_curve,
+    larger_height,
     law_of,
 )
 from residua.verify.losses.laws import Finite
@@ -42,7 +42,7 @@ from residua.verify.proofs.additive import (
     missing_mass,
     zcdp_within,
 )
-from residua.verify.proofs.chords import line_in_x, prove_below
+from residua.verify.proofs.comparisons import line_in_x, prove_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
@@ -140,10 +140,9 @@ def within(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:
     # The second where an amount is a rounding of the height itself, such as to 2^-400.
     for precision in (BITS, 4 * BITS):
         with bits(precision):
-            sides = hockey_sticks(loss, ball(eps))
-            if sides is None:
+            exact = larger_height(loss, ball(eps))
+            if exact is None:
                 break
-            exact = sides[0].max(sides[1])
             if exact <= ball(delta):
                 return proven("the composition lies within (eps, delta)")
             if exact > ball(delta):
@@ -183,8 +182,8 @@ def _beside_the_largest(loss: Loss, eps: Fraction, delta: Fraction, fine: float 
         above = Response(wide) if fine is None else Above(factor, fine)
         listed.append((above, 1))
     rest = Loss(loss.variance, (*listed, (tops[-1][1], 1)))
-    found = hockey_sticks(rest, ball(eps))
-    return found is not None and all(bool(side <= ball(delta)) for side in found)
+    found = larger_height(rest, ball(eps))
+    return found is not None and bool(found <= ball(delta))
 
 
 def _on_lattices(loss: Loss, eps: Fraction, delta: Fraction) -> Proof:

@@ -19,7 +19,7 @@ from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, writ
 from residua.verify.descriptions.configurations import FAMILIES, UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
 from residua.verify.losses.factors import Infinite, Loss, Stated, Unknown
-from residua.verify.losses.hockey_stick import hockey_sticks
+from residua.verify.losses.hockey_stick import larger_height
 from residua.verify.proofs.additive import renyi
 from residua.verify.proofs.concentrated import zcdp
 from residua.verify.proofs.gaussian_budget import approximate_gdp_residue, gdp_residue
@@ -108,10 +108,10 @@ def union_delta(config: Mapping[str, Any]) -> float:
             if each["kind"] in POINTS:
                 total += exact(each.get("delta", 0.0))
                 continue
-            sides = hockey_sticks(guarantee_of(each), ball(exact(config["eps"])))
-            if sides is None:
+            height = larger_height(guarantee_of(each), ball(exact(config["eps"])))
+            if height is None:
                 raise Unknown(f"no formula for the delta of {each['kind']}")
-            total += upper(sides[0].max(sides[1]))
+            total += upper(height)
     near = float(total)
     return near if Fraction(near) >= total else math.nextafter(near, math.inf)
 

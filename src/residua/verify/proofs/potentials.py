@@ -25,9 +25,11 @@ from flint import arb
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
 from residua.verify.descriptions.mechanisms import StepQuery
-from residua.verify.losses.dominating import lattice_of, multiplied
+from residua.verify.losses.dominating import lattice_of, multiply
 from residua.verify.losses.factors import Loss, Unknown
 from residua.verify.losses.hockey_stick import curve
+from residua.verify.losses.laws import Finite
+from residua.verify.proofs.comparisons import prove_at_most
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 PARTS = 1 << 12
@@ -108,16 +110,13 @@ def _of_target(config: Config, found: Potential) -> Proof | None:
 
 
 def _under_target(grid: Potential) -> Proof:
-    with bits(BITS):
-        right = arb(grid.values[grid.half + grid.cells])
-        left = arb(grid.values[grid.half - grid.cells])
-        delta = ball(exact(grid.delta))
-        most = (-ball(exact(grid.eps))).exp() * delta
-        if right <= delta and left <= most:
-            return proven("the first potential keeps (eps, delta)")
-        if right > delta or left > most:
-            return refuted("the first potential exceeds (eps, delta)")
-    return undecided("the first potential could not be told from its ceiling")
+    right, left = (grid.values[grid.half + side] for side in (grid.cells, -grid.cells))
+    eps, delta = exact(grid.eps), exact(grid.delta)
+    return prove_at_most(
+        lambda: (arb(right).max(arb(left) * ball(eps).exp()), ball(delta)),
+        "the first potential keeps (eps, delta)",
+        "the first potential exceeds (eps, delta)",
+    )
 
 
 def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
@@ -169,7 +168,7 @@ def composed(loss: Loss, grid: Potential) -> list[Ball]:
     d = ball(grid.spacing)
     whole = [values[0] * (-k * d).exp() for k in range(max(high, 0), 0, -1)]
     whole += values + [values[-1]] * max(-low, 0)
-    product = multiplied(whole, masses)
+    product = multiply(whole, masses)
     start = len(masses) - 1 + (max(high, 0) - high)
     excess = law.excess(grid.half, every)
     return [g + product[start + k] for k, g in enumerate(excess)]
@@ -183,8 +182,10 @@ def _refinement(loss: Loss, grid: Potential) -> int:
     d = float(grid.spacing)
     spreads = [float(loss.variance)] if loss.variance else []
     for factor, _ in loss.factors:
-        losses = factor.rational_losses()
-        if losses and all((z / grid.spacing).denominator == 1 for z in losses):
+        law = factor.law()
+        if isinstance(law, Finite) and all(
+            (z / ball(grid.spacing)).contains_integer() for z in law.z
+        ):
             continue
         height = curve(factor, arb(0))
         # About the variance of a loss with this height at 1.

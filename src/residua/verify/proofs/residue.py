@@ -59,12 +59,15 @@ from residua.verify.arithmetic.balls import (
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
-from residua.verify.proofs.chords import chord_below_tangents
+from residua.verify.proofs.comparisons import chord_below_tangents
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
-_BITS = (96, 160, 288, 544, 1056, 2080)
-_GRID = 10
-_MOST = 30_000
+_PRECISIONS = (96, 160, 288, 544, 1056, 2080)
+"""Bits to work with, in turn: tiny costs are differences of nearly equal numbers."""
+_FIRST_CELLS = 10
+"""The number of cells before any is halved."""
+_MOST_POINTS = 30_000
+"""The number of points at which curves are compared before a proof is given up."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,11 @@ class _Point:
     slope_b: Ball
 
 
-class _Vague(Exception):
+class _TooImprecise(Exception):
     """The precision does not suffice."""
 
 
-class _Above(Exception):
+class _Exceeds(Exception):
     """`a > b` at a point."""
 
 
@@ -108,11 +111,11 @@ class _Half:
     def at(self, t: Ball) -> _Point:
         work(24)
         self.points += 1
-        if self.points > _MOST:
-            raise _TooMany
+        if self.points > _MOST_POINTS:
+            raise _TooManyPoints
         a = self.law.rise(t, self.m)
         b = gaussian_rise(t, self.m, self.mu)
-        if not (self.eta.is_zero() and self.law.p_inf.is_zero() and self.law.q_inf.is_zero()):
+        if not (self.eta.is_zero() and self.law.missing.is_zero()):
             plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
             slack = slack_rise(t, self.m, plus, minus)
             b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
@@ -121,12 +124,12 @@ class _Half:
             more = (value, -k * value, k * k * value, -k * k * k * value)
             b = tuple(one + two for one, two in zip(b, more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
-            raise _Above(near(t), near(a[0]), near(b[0]))
+            raise _Exceeds(near(t), near(a[0]), near(b[0]))
         if not (is_accurate(a[0], 24) and is_accurate(b[0], 24) and a[0] > 0 and b[0] > 0):
-            raise _Vague
+            raise _TooImprecise
         ratio = (a[0] / b[0]).log()
         if not is_accurate(ratio, 16):
-            raise _Vague
+            raise _TooImprecise
         return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
 
     # -- the tail -----------------------------------------------------------------------
@@ -146,7 +149,7 @@ class _Half:
             slope = (point.slope_b + t / m2 - ball(Fraction(1, 2))) * m2
             if slope > self.law.top and point.log_ratio <= 0:
                 return point
-        raise _Vague
+        raise _TooImprecise
 
     # -- cells --------------------------------------------------------------------------
 
@@ -217,7 +220,7 @@ class _Half:
 _HALF = arb(1) / 2
 
 
-class _TooMany(Exception):
+class _TooManyPoints(Exception):
     """The limit of points is reached."""
 
 
@@ -234,19 +237,15 @@ def prove_residue(
     The law, and `g` and `k` of each reserve, are made at the precision in force. With a positive
     `start` the curves are compared from `t = start` on only, in both directions.
     """
-    for precision in _BITS:
+    for precision in _PRECISIONS:
         with bits(precision):
             law = law_at()
             m, mu = ball(m2).sqrt(), ball(mu2).sqrt()
             slack = ball(eta)
-            if eta and not (law.p_inf <= slack and law.q_inf <= slack):
-                if law.p_inf > slack or law.q_inf > slack:
-                    return refuted("mass at infinity exceeds the slack")
+            if law.missing > slack:
+                return refuted("mass at infinity exceeds the slack")
+            if not law.missing <= slack:
                 continue
-            if not eta and not (law.p_inf.is_zero() and law.q_inf.is_zero()):
-                if law.p_inf > 0 or law.q_inf > 0:
-                    return refuted("mass at infinity, which no Gaussian covers")
-                return undecided("mass at infinity that is not known to be none")
             halves = [law] if law.symmetric else [law, law.reversed()]
             points, sign = 0, -1
             try:
@@ -257,16 +256,16 @@ def prove_residue(
                     points += made.points
                 where = f"from ln x = {float(start):.6g} on" if start else "on all x > 0"
                 return proven(f"residue condition {where}, {points} points, {precision} bits")
-            except _Vague:
+            except _TooImprecise:
                 continue
-            except _TooMany:
-                return undecided(f"residue condition not settled with {_MOST} points")
-            except _Above as found:
+            except _TooManyPoints:
+                return undecided(f"residue condition not settled with {_MOST_POINTS} points")
+            except _Exceeds as found:
                 t, high, low = found.args
                 return refuted(
                     f"at ln x = {sign * t:.6g} the curve lies {high - low:.3g} above the budget's"
                 )
-    return undecided(f"residue condition not settled with {_BITS[-1]} bits")
+    return undecided(f"residue condition not settled with {_PRECISIONS[-1]} bits")
 
 
 def _prove_half(half: _Half) -> None:
@@ -274,7 +273,10 @@ def _prove_half(half: _Half) -> None:
     end = half.end()
     first, last = near(start.t), near(end.t)
     scale = sinh(3.0)
-    inner = [arb(first + (last - first) * sinh(3.0 * k / _GRID) / scale) for k in range(1, _GRID)]
+    inner = [
+        arb(first + (last - first) * sinh(3.0 * k / _FIRST_CELLS) / scale)
+        for k in range(1, _FIRST_CELLS)
+    ]
     points = [start, *(half.at(t) for t in inner), end]
     covered = _contacts(half, points)
     cells = list(pairwise(points))
@@ -287,7 +289,7 @@ def _prove_half(half: _Half) -> None:
         # Split at the edge of what is covered, if that runs through the cell.
         edges = [e for c in covered for e in c if low < e < high]
         if high - low < 1e-12 * last:
-            raise _Vague
+            raise _TooImprecise
         at = edges[0] if edges else 0.5 * (low + high)
         middle = half.at(arb(at))
         cells += [(one, middle), (middle, two)]
@@ -303,7 +305,7 @@ def _contacts(half: _Half, points: list[_Point]) -> list[tuple[float, float]]:
         if here < before or here < after or k + 1 == len(ratios):
             continue
         spread = near(points[k + 1].t) - near(points[k - 1 if k else 0].t)
-        centre = _summit(half, points[k], spread)
+        centre = _largest_ratio(half, points[k], spread)
         if near(centre.log_ratio) < -0.05:
             continue
         radius = spread
@@ -317,7 +319,7 @@ def _contacts(half: _Half, points: list[_Point]) -> list[tuple[float, float]]:
     return found
 
 
-def _summit(half: _Half, point: _Point, reach: float) -> _Point:
+def _largest_ratio(half: _Half, point: _Point, reach: float) -> _Point:
     """Near where `a/b` is largest, by Newton's method."""
     if half.law.symmetric and point.t.is_zero():
         return point
@@ -354,7 +356,7 @@ def query_by_query(loss: Loss, m2: Fraction, v: Fraction) -> Proof:
     if found is None and any(n > 1 for _, n in loss.factors):
         # Closer together, at a proof for each block.
         found = _walk(loss, m2, v, 32)
-    return _NO if found is None else _proved(found, m2, v)
+    return _NO if found is None else _prove_costs(found, m2, v)
 
 
 Costs = list[tuple[Factor, int, Fraction]]
@@ -387,7 +389,7 @@ def _cost(factor: Factor, level: Fraction) -> Fraction | None:
     """Where the curves meet at `x = 1`, slightly above: a guess, to be proven."""
     with bits(BITS):
         law = factor.law()
-        if law is None or not (law.p_inf.is_zero() and law.q_inf.is_zero()):
+        if law is None or not law.missing.is_zero():
             return None
         m2 = ball(level)
         m = m2.sqrt()
@@ -405,7 +407,7 @@ def _cost(factor: Factor, level: Fraction) -> Fraction | None:
         return rational(cost * (1 + arb(2) ** -48))
 
 
-def _proved(costs: Costs, m2: Fraction, v: Fraction) -> Proof:
+def _prove_costs(costs: Costs, m2: Fraction, v: Fraction) -> Proof:
     """All of what was taken is given out: each gets a little more than it needs."""
     needed = sum((n * cost for _, n, cost in costs), Fraction(0))
     # A float below, for short fractions.

@@ -25,17 +25,14 @@ must hold, `η` being the slack that is taken. One of these is enough:
 * the same for `R_e` in place of `L`, `e` its largest loss: `L ⪯ R_e`;
 * the step of a GDP residue filter, on the whole line; then `r_i' <= r_i` will also do, since what
   lies below a Gaussian has smaller moments than it;
-* the inequality is proven over cells, on the whole line or from `t0` on. Composed with a Gaussian,
-  what holds on the whole line also holds for every larger `v`, so it is tried at `v` in fewer
-  digits first, where many steps share one proof.
+* the inequality is proven over cells, from `t0` on or on the whole line.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from flint import arb
@@ -45,7 +42,7 @@ from residua.verify.descriptions.configurations import Config, State, Tables, Un
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown
-from residua.verify.losses.hockey_stick import hockey_sticks, law_of
+from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
     Cost,
@@ -54,16 +51,13 @@ from residua.verify.proofs.additive import (
     largest_loss,
     missing_mass,
 )
+from residua.verify.proofs.comparisons import prove_at_most
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.residue import prove_residue
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
-_FINE, _COARSE = 6, 2
-"""The digits of the amounts and of the `v` at which steps are proven: fewer share more proofs."""
 _MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The orders of the reserves beside the `order` of the filter, all of them less 1."""
-_SHARED = 2
-"""The number of reserves, of the lowest orders, to draw on where many steps share a proof."""
 
 
 def first(config: Config, state: State, _tables: Tables) -> Proof:
@@ -107,14 +101,11 @@ def _first_reserve(eps: Fraction, k: Fraction, v: Fraction, reserve: Fraction) -
 
 def _within(name: str, share: Fraction, height: Callable[[], Ball]) -> Proof:
     """Whether a part of the first potential is within its share of `delta`."""
-    for precision in LADDER:
-        with bits(precision):
-            found = height()
-            if found <= ball(share):
-                return proven(f"the first {name} is within its share")
-            if found > ball(share):
-                return refuted(f"the first {name} exceeds its share of delta at eps")
-    return undecided(f"the first {name} could not be told from its share of delta")
+    return prove_at_most(
+        lambda: (height(), ball(share)),
+        f"the first {name} is within its share of delta",
+        f"the first {name} exceeds its share of delta at eps",
+    )
 
 
 def step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
@@ -149,7 +140,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
     with bits(LADDER[0]):
-        taken = lost.exact + (upper(lost.rest()) if lost.rest is not None else 0)
+        taken = lost.exact + upper(lost.rest())
     eta = max(s - slack - taken, Fraction(0))
     start = _from(written(config["eps"]), b, v, orders, reserves)
     found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
@@ -203,7 +194,7 @@ def _rest(step: _Step, rest: Loss) -> Proof:
     near = _from_where_it_is_read(step, rest)
     if near is not None and near.verdict == "proven" and drawn is not None:
         return near
-    if drawn is not None and step.eta and step.m2 < step.v and not rest.stated:
+    if drawn is not None and step.eta and 0 < step.m2 < step.v and not rest.stated:
         proof = _with_reserves(step, drawn, rest)
         if proof.verdict == "proven":
             return proof
@@ -223,7 +214,7 @@ def _rest(step: _Step, rest: Loss) -> Proof:
 
 
 def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
-    """The `α_i`, to six digits from below; None if one of them is not known to be at least 0."""
+    """The `α_i`, from below; None if one of them is not known to be at least 0."""
     found = []
     for k, reserve, kept in zip(step.orders, step.reserves, step.kept, strict=True):
         with bits(LADDER[0]):
@@ -231,8 +222,7 @@ def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
             drawn = ball(reserve) - needed
             if not (drawn.is_finite() and drawn >= 0):
                 return None
-            least = rational(arb(drawn.lower()))
-        found.append(_floor(least, _FINE) if least > 0 else Fraction(0))
+            found.append(max(rational(arb(drawn.lower())), Fraction(0)))
     return tuple(found)
 
 
@@ -242,56 +232,28 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
         found = divergence(rest, k + 1)
     except (Infinite, Unknown):
         return arb("inf")
-    whole = ball(found.exact) if found.rest is None else ball(found.exact) + found.rest()
+    whole = ball(found.exact) + found.rest()
     return (ball(k) * whole - ball(k * (k + 1) * cost / 2)).exp()
 
 
-def _floor(amount: Fraction, digits: int) -> Fraction:
-    """A positive amount to so many digits, from below: steps that are alike share one proof."""
-    context = Context(prec=digits, rounding=ROUND_FLOOR)
-    return Fraction(context.divide(Decimal(amount.numerator), Decimal(amount.denominator)))
-
-
 def _with_reserves(step: _Step, drawn: tuple[Fraction, ...], rest: Loss) -> Proof:
-    """The inequality with reserves and slack: where many steps share the proof, then here."""
-    cost, eta, v = step.v - step.m2, _floor(step.eta, _FINE), _floor(step.v, _COARSE)
-    some = drawn[:_SHARED]
-    proof = _proven_from(v, cost, some, step.orders[:_SHARED], eta, rest, Fraction(0))
-    if proof.verdict == "proven":
-        return proof
-    start = max(step.start or Fraction(0), Fraction(0))
-    return _proven_from(step.v, cost, drawn, step.orders, eta, rest, start)
-
-
-@lru_cache(maxsize=256)
-def _proven_from(
-    v: Fraction,
-    cost: Fraction,
-    drawn: tuple[Fraction, ...],
-    orders: tuple[Fraction, ...],
-    eta: Fraction,
-    rest: Loss,
-    start: Fraction,
-) -> Proof:
     """The inequality with reserves and slack, for a loss without mass at infinity."""
-    if cost >= v:
-        return undecided("a query that draws on the reserves takes all of mu²")
 
     def reserves() -> tuple[tuple[Ball, Ball], ...]:
         return tuple(
-            (ball(a).log() + ball(k * (k + 1) * v / 2), ball(k))
-            for a, k in zip(drawn, orders, strict=True)
+            (ball(a).log() + ball(k * (k + 1) * step.v / 2), ball(k))
+            for a, k in zip(drawn, step.orders, strict=True)
             if a
         )
 
+    start = max(step.start or Fraction(0), Fraction(0))
     proof = undecided("too many outcomes, or no formula for their law")
-    make = law_of(rest)
     for fine in (None, *FINENESS):
-        law = make if fine is None else law_above(rest, eta, fine)
+        law = law_of(rest) if fine is None else law_above(rest, step.eta, fine)
         if law is None:
             continue
         try:
-            proof = prove_residue(law, v - cost, v, eta, reserves, start)
+            proof = prove_residue(law, step.m2, step.v, step.eta, reserves, start)
         except Unknown:
             break
         if proof.verdict == "proven":
@@ -346,20 +308,19 @@ def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
     for precision in LADDER:
         with bits(precision):
             law = rest if central else _response(top)
-            found = hockey_sticks(Loss(variance=m2, factors=law.factors), ball(start))
+            found = larger_height(Loss(variance=m2, factors=law.factors), ball(start))
             if found is None or not v:
                 return None
             budget = gaussian_curve(ball(start), ball(v).sqrt())
-            if found[0] <= budget:
+            if found <= budget:
                 return proven("the budget covers the query wherever it can be read")
-            if found[0] > budget and central:
+            if found > budget and central:
                 return refuted("the budget does not cover the query where it is first read")
-            if found[0] > budget:
+            if found > budget:
                 return undecided("the budget is not shown to cover the query where it is read")
     return proof
 
 
 def _response(top: Cost) -> Loss:
     """The randomized response above everything with this largest loss."""
-    eps = top.exact if top.rest is None else top.exact + upper(top.rest())
-    return Loss(factors=((Response(eps), 1),))
+    return Loss(factors=((Response(top.exact + upper(top.rest())), 1),))

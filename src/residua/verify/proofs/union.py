@@ -57,7 +57,7 @@ def first(config: Config, state: State, tables: Tables, prove: FirstProof) -> Pr
     for place, (component, part) in enumerate(_pairs(config, state)):
         if part is None:
             return refuted(f"component {place} is stopped at the start")
-        proofs.append(_named(place, prove(component, part, tables_at(place, tables))))
+        proofs.append(_name_component(place, prove(component, part, tables_at(place, tables))))
     return all_of(proofs)
 
 
@@ -82,7 +82,7 @@ def step(config: Config, before: State, after: State, query: StepQuery, prove: S
         else:
             tables = (tables_at(place, each) for each in (query.before, query.after))
             own = StepQuery(query.mechanism, query.relation, *tables)
-            proofs.append(_named(place, prove(component, one, two, own)))
+            proofs.append(_name_component(place, prove(component, one, two, own)))
     if not proofs:
         return refuted("no component of the union is live")
     ended = [proven(f"stops {', '.join(stopped)}")] if stopped else []
@@ -101,7 +101,7 @@ def _pairs(config: Config, state: State) -> list[tuple[Any, Any]]:
     return list(zip(config["filters"], state["parts"], strict=True))
 
 
-def _named(place: int, proof: Proof) -> Proof:
+def _name_component(place: int, proof: Proof) -> Proof:
     return Proof(proof.verdict, f"component {place}: {proof.reason}")
 
 

@@ -1,4 +1,8 @@
-"""Whether one curve lies below another over cells: the chord of the one, tangents of the other."""
+"""Whether one number or curve lies below another.
+
+Numbers are compared at growing precision. Curves are compared over cells: the chord of the one,
+which lies above it, with tangents of the other, which lie below.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,24 @@ from collections.abc import Callable, Sequence
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, near
+from residua.verify.arithmetic.balls import LADDER, Ball, bits, near
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
 
 _MOST_CELLS = 6000
-"""Of one comparison: so many tell curves apart that differ by a part in a million."""
+"""The most cells of a comparison: so many separate curves that differ by a part in a million."""
+
+
+def prove_at_most(sides: Callable[[], tuple[Ball, Ball]], claim: str, denial: str) -> Proof:
+    """Whether the first of two numbers is at most the second; what to say if so, and if not."""
+    for precision in LADDER:
+        with bits(precision):
+            one, two = sides()
+            if one <= two:
+                return proven(claim)
+            if one > two:
+                return refuted(denial)
+    return undecided(f"not known well enough to tell whether {claim}")
 
 
 def chord_below_tangents(
