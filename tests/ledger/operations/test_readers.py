@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -163,6 +165,24 @@ def test_exporting_many_records_does_not_stop_spends_and_is_of_one_moment(
     other.export(to)
     found = export.read_export(to.getvalue().splitlines())
     assert {name: len(records) for name, records in found.chains.items()} == before
+
+
+def test_a_backup_of_a_file_does_not_stop_spends(tmp_path: Path) -> None:
+    """The copy has all that was committed before it began to be finished."""
+    path, copy = tmp_path / "b.db", tmp_path / "copy.db"
+    with rz.open_ledger(f"sqlite:///{path}", anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.PureFilter(1.0))
+        spent = iter(range(5))
+
+        def beside(_status: int, _left: int, _total: int) -> None:
+            if next(spent, None) is not None:
+                spends_soon(ledger, "b")
+
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target, pages=2, progress=beside, sleep=0.0)
+            found = target.execute("SELECT count(*) FROM residua_records").fetchone()
+        assert next(spent, None) is None
+        assert found == (len(ledger.history("b")),) == (6,)
 
 
 def test_a_long_history_is_read_in_short_transactions(

@@ -315,6 +315,32 @@ def test_after_a_sync_that_failed_the_file_is_written_anew(
     assert said is not None and said.marks == {"a": (1, "h"), "b": (4, "h")}
 
 
+@pytest.mark.parametrize("budgets", [1, 100])
+def test_a_file_does_not_grow_with_what_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budgets: int
+) -> None:
+    """A service writes for months; every verification reads the file, and so does an opening."""
+    from residua.ledger.storage import anchor as module
+
+    monkeypatch.setattr(module, "_LONGEST", 2000)
+    path = tmp_path / "anchor"
+    one, two = FileAnchor(path), FileAnchor(path)
+    one.create(Anchored("l", "i", {f"b{n}": (0, "h") for n in range(budgets)}))
+    whole, replaced, marks = path.stat().st_size, set(), {}
+    for seq in range(1, 200):
+        marks = {"b0": (seq, f"h{seq}"), "other": (seq, "x")}
+        (one if seq % 3 else two).write(marks)
+        assert path.stat().st_size < 2 * max(whole, 2000) + 1000
+        replaced.add(path.stat().st_ino)
+    assert len(replaced) > 1
+    said = two.read()
+    assert said is not None and said.marks == {
+        **{f"b{n}": (0, "h") for n in range(budgets)}, **marks
+    }  # fmt: skip
+    one.close()
+    two.close()
+
+
 def test_writers_follow_a_file_that_was_replaced(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     one, two = FileAnchor(path), FileAnchor(path)

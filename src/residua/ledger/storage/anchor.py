@@ -36,8 +36,7 @@ Marks = Mapping[str, tuple[int, str]]
 """The number and the hash of each budget's last acknowledged record."""
 
 _LONGEST = 1 << 18
-"""Bytes of a file beyond which it is rewritten when a ledger is opened: longer ones take longer to
-read then."""
+"""Bytes of a file beyond which it is rewritten by its last marks: every record adds a line."""
 
 Check = Callable[[Marks], None]
 """Looks at what is marked already, and raises where no more may be marked."""
@@ -130,6 +129,8 @@ class FileAnchor(Anchor):
         """Whether the open file was looked at: it is that of the incarnation."""
         self._doubtful = False
         """Whether a sync failed: lines may be missing on the disk that are seen in memory."""
+        self._longest = _LONGEST
+        """Bytes beyond which the open file is rewritten; more where it was long when it was new."""
         self._lock = Lock()
 
     def __str__(self) -> str:
@@ -189,6 +190,10 @@ class FileAnchor(Anchor):
         lines = b"".join([_mark(name, mark) for name, mark in marks.items()])
         if self._doubtful:
             self.compact(whole=True)
+        elif self._seen > self._longest:
+            self._longest *= 2  # If it cannot be rewritten now, it can be written for a while.
+            with suppress(OSError):
+                self.compact()
         with self._lock:
             with self._held() as file:
                 if not self._checked:
@@ -232,6 +237,8 @@ class FileAnchor(Anchor):
             # It was not read yet, or something else was put in its place.
             self._seen, found = 0, b"\n" + _read_from(file, 0)
         lines = _lines(found[1:])
+        if not self._seen:
+            self._longest = max(_LONGEST, 2 * len(lines))
         first, self._seen = self._seen, self._seen + len(lines)
         if not self._seen:
             raise OSError(f"{self.path} is empty: it was truncated")

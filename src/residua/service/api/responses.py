@@ -203,4 +203,4 @@ def validate(model: type[Model], given: Any) -> Model:
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        raise from_validation(error.errors(include_url=False, include_input=False)) from None
+        raise from_validation(error.errors(include_url=False)) from None
