@@ -153,6 +153,17 @@ def test_utility_pools_the_workloads_of_several_seeds(capsys: pytest.CaptureFixt
     assert shown["workloads"] == [one for part in parts for one in part["workloads"]]
 
 
+def test_utility_withholds_what_is_expected(capsys: pytest.CaptureFixture[str]) -> None:
+    utility.main([*UTILITY, "--count", "1", "--no-peers", "--nothing-expected", "--json"])
+    (shown,) = json.loads(capsys.readouterr().out)
+    assert shown["filters"] == ["pure", "auto, nothing expected"]
+    auto = residua.AutoFilter(1.0, 1e-6)
+    found = residua.compare_filters(1.0, 1e-6, "suite", [auto], seed=3, count=1)
+    assert [one["admitted"]["auto, nothing expected"] for one in shown["workloads"]] == [
+        row.admitted[0] for row in found.rows
+    ]
+
+
 @pytest.mark.needs("opendp", "dp_accounting")
 def test_utility_has_peers_in_the_same_table(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -52,6 +52,11 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         choices=kinds(),
         help=f"one kind of filter (may be repeated): {', '.join(kinds())}",
     )
+    parser.add_argument(
+        "--nothing-expected",
+        action="store_true",
+        help="add the automatic filter without what the workloads list as expected",
+    )
     parser.add_argument("--no-peers", action="store_true", help="leave the peers out")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
@@ -74,9 +79,12 @@ def measured(
 ) -> tuple[SuiteComparison, list[str]]:
     """Every filter, and every peer of the field, at one budget; and notes on the peers."""
     parts, notes = [], dict[str, None]()
+    filters: dict[str, Any] = {kind: kind for kind in chosen.filter or kinds()}
+    if chosen.nothing_expected:
+        filters["auto, nothing expected"] = rz.AutoFilter(eps, delta)
     for seed in chosen.seed or [DEVELOPMENT_SEED]:
         drawn: dict[str, Any] = {"seed": seed, "count": chosen.count}
-        found = rz.compare_filters(eps, delta, "suite", chosen.filter, progress=_tell, **drawn)
+        found = rz.compare_filters(eps, delta, "suite", filters, progress=_tell, **drawn)
         assert isinstance(found, SuiteComparison)
         if field is not None:
             found, told = with_peers(found, draw_suite(eps, delta, **drawn), field, _tell)
