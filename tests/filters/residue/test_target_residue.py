@@ -248,9 +248,9 @@ def test_mass_at_infinity_takes_slack() -> None:
 
 
 def test_reserves_make_large_queries_cheaper_after_gaussian_noise() -> None:
-    queries = [rz.Gaussian(sigma=9.45), *[rz.Laplace(6.0)] * 4]
+    queries = [rz.Gaussian(sigma=9.45), *[rz.Laplace(6.0)] * 3]
     assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6), queries) == 2
-    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6, **SHARES), queries) == 4
+    assert first_refusal(rz.TargetResidueFilter(1.0, 1e-6, **SHARES), queries) == 3
 
 
 @pytest.mark.parametrize("shares", [SHARES, {"reserve": 0.5}, {"slack": 0.4, "reserve": 0.2}])

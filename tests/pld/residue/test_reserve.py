@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 import residua as rz
 from residua.filters.target import largest_mu
-from residua.pld.residue.excess import tail_transform
-from residua.pld.residue.reserve import Reserves, reserve_cost, rung
-from residua.pld.residue.slack import Tents, tents_above
+from residua.pld.residue.reserve import Reserves, outcomes_above, reserve_cost, rung
 
 QUERIES = {
     "subsampled": rz.subsampled_gaussian(2.0, 0.05),
@@ -86,32 +84,18 @@ def test_a_large_query_costs_less_from_a_later_start_on(query):
     assert costs[1].cost < costs[0].cost
 
 
-def _heights(tents: Tents, variance: float, t):
-    """`h(e^t)` of the tents and a Gaussian of this variance, from their transform."""
-    e = tents.excess
-    if not variance:
-        rise = 2.0 * np.sinh(0.5 * np.maximum(e.losses - t[:, None], 0.0)) @ e.weights
-        return np.exp(0.5 * t) * rise + tents.p_inf
-    l = t / variance
-    total = np.exp(e.transform(variance, l).log)
-    total += tents.p_inf * np.exp(tail_transform(variance, l).log)
-    total += tents.q_inf * np.exp(tail_transform(variance, -l).log)
-    density = np.exp(0.5 * t - 0.125 * variance - 0.5 * t * l) / math.sqrt(2 * math.pi * variance)
-    return density * total + np.asarray(rz.gaussian(mu=math.sqrt(variance)).delta_bounds(t).hi)
-
-
 @pytest.mark.parametrize("name", QUERIES)
-def test_the_tents_dominate_the_query(name):
+def test_the_outcomes_dominate_the_query(name):
     query = QUERIES[name]
     t = np.linspace(0.0, 3.0, 100)
-    tents = tents_above(query, 1e-14, 0.04, 256)
-    assert tents is not None
-    back = Tents(tents.excess.reversed, tents.q_inf, tents.p_inf)
-    for side, above in ((query, tents), (query.reverse(), back)):
+    sides = outcomes_above(query, 1e-14)
+    assert sides is not None
+    losses = (query,) if query.is_symmetric else (query, query.reverse())
+    for outcomes, side in zip(sides, losses, strict=True):
         for variance in (0.0, 0.01, 1.0):
             whole = side + rz.gaussian(mu=math.sqrt(variance)) if variance else side
             lower = np.asarray(whole.delta_bounds(t).lo)
-            assert np.all(lower <= _heights(above, variance, t) * (1.0 + 1e-12) + 1e-15)
+            assert np.all(lower <= outcomes.heights(variance, t) * (1.0 + 1e-12))
 
 
 def test_a_query_that_may_lose_too_much_has_no_cost():

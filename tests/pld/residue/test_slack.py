@@ -13,12 +13,7 @@ from residua.bounds import Floats, Verdict
 from residua.pld.order.compare import dominated
 from residua.pld.residue.contact_equation import bisected
 from residua.pld.residue.excess import FiniteExcess, Transform
-from residua.pld.residue.slack import (
-    slack_budgets,
-    slack_cost,
-    tents_above,
-    truncation_level,
-)
+from residua.pld.residue.slack import _budgets, _level, slack_cost, tents_above
 
 BLOCK = 10 * rz.subsampled_gaussian(1.0, 0.01)
 
@@ -122,11 +117,11 @@ class Counted(FiniteExcess):
 def test_tiny_costs_are_not_searched_for_far_beyond_the_slack(rate: float) -> None:
     """`1/c` is huge, but the slope of the slack reaches the largest loss after `1/m²` of it."""
     eta = 1e-8 * rate
-    tents = tents_above(rz.subsampled_gaussian(1.0, rate), truncation_level(eta), 0.05)
+    tents = tents_above(rz.subsampled_gaussian(1.0, rate), _level(eta), 0.05)
     assert tents is not None
     given = tents.excess
     counted = Counted(given.weights, given.losses, 0.0, 0.0)
-    found = bisected(counted, 0.2, slack_budgets(tents, eta)[0], 0.99)
+    found = bisected(counted, 0.2, _budgets(tents, eta)[0], 0.99)
     cost = slack_cost(0.2, rz.subsampled_gaussian(1.0, rate), eta)
     assert cost is not None
     assert found.c == pytest.approx(float(cost.hi), rel=0.05)

@@ -45,32 +45,30 @@ def proven_by_cells(
     c: float,
     known: Floats,
     budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
-    start: float = 0.0,
 ) -> Failure | None:
-    """None if `A <= B` for all `|l| >= start` is proven, else where not; `known` are points to try.
+    """None if `A <= B` everywhere is proven, else where it is not; `known` are points to try.
 
     The two budgets are for either sign of `l`, the second one mirrored.
     """
     even = excess.is_symmetric and budgets[0] is budgets[1]
     sides = [excess] if even else [excess, excess.reversed]
     for sign, side, budget in zip((1.0, -1.0), sides, budgets, strict=False):
-        failure = _right_half(side, m2, c, sign * known, budget, start)
+        failure = _right_half(side, m2, c, sign * known, budget)
         if failure is not None:
             return Failure(sign * failure.at, failure.is_violated)
     return None
 
 
 def _right_half(
-    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget, start: float
+    excess: FiniteExcess, m2: float, c: float, known: Floats, budget: Budget
 ) -> Failure | None:
-    end = max(_first_guess(excess, m2, c, budget), 1.1 * start)
-    l, b = _starting_points(m2, c, known, budget, start, end)
+    l, b = _starting_points(m2, c, known, budget, _first_guess(excess, m2, c, budget))
     top = _largest(excess)
     if not b.mean[-1] > top:
-        last = _last(excess, m2, c, budget)
-        if last is None:
+        end = _last(excess, m2, c, budget)
+        if end is None:
             return Failure(0.0, False)
-        l, b = _starting_points(m2, c, known, budget, start, max(last, 1.1 * start))
+        l, b = _starting_points(m2, c, known, budget, end)
     # A short list above settles most cells; the list itself is for the others.
     above = rough(excess)
     a = above.transform(m2, l)
@@ -116,9 +114,9 @@ def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> f
 
 
 def _starting_points(
-    m2: float, c: float, known: Floats, budget: Budget, start: float, end: float
+    m2: float, c: float, known: Floats, budget: Budget, end: float
 ) -> tuple[Floats, Transform]:
-    l = np.concatenate([start + (end - start) * _GRID, known[(known > start) & (known < end)]])
+    l = np.concatenate([end * _GRID, known[(known > 0.0) & (known < end)]])
     l = np.unique(l) if l.size > _GRID.size else l
     return l, budget(m2, c, l)
 

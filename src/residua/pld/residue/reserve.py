@@ -28,13 +28,14 @@ pay for large losses.
 
 **Proof of (*) for a given `(c, τ, η)`.** On the whole line it is enough for `t >= 0`: for `t < 0`
 the difference of the curves is `e^t` times that of the reversed ones at `-t`, which is at most
-`e^t` times the reserves at `-t`, and these are larger at `t`. For `t >= 0` both sides are those of
-the residue with slack (`slack.py`) but for the exponentials. As functions of `t`, times `e^{-t/2}`,
-these are `C e^{-(κ+1/2)y}` composed with `G_m`, `m² = v - c`, with `C = τ r e^{κ(κ+1)c/2}`; so
+`e^t` times the reserves at `-t`, and these are larger at `t`. From the first `t` on at which the
+left side is at most `η`, it stays so. Up to there it is proven over cells. In `x = e^t` the left
+side is convex and so below its chord, and each term on the right is convex and so above its tangent
+in the middle of the cell. Both are lines: two comparisons settle a cell, and cells that are not
+settled are divided.
 
-    B(l) = the same with slack + Σ C_i ∫ e^{-(κ_i+1/2)y - y²/2m² + ly} dy,
-
-over all `y`, where `l = t/m²`. That is log-convex too, and the cells of `certificate.py` decide.
+The left side is a sum over a finite list of outcomes above `L`: chords through its curve
+(`slack.py`).
 """
 
 from __future__ import annotations
@@ -46,21 +47,29 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from residua.bounds import Floats, float_down
-from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_density
+from residua.pld.families import gaussian
 from residua.pld.pld import Pld
-from residua.pld.residue.certificate import proven_by_cells
-from residua.pld.residue.contact_equation import FINE, first_cost, last_place
-from residua.pld.residue.excess import Budget, Transform
-from residua.pld.residue.slack import Tents, slack_budgets, tents_above, total, truncation_level
+from residua.pld.residue.slack import tents_above
 from residua.work_limit import remembered, work
 
 _SPACING = 48
 """Values of `v` in a decade at which costs are worked out."""
-_FINE, _MOST_OUTCOMES = 0.04, 256
-"""The distance of the tents beside the size of the loss. Longer lists of outcomes are replaced by
-tents."""
+_FINE, _TRUNCATED, _MOST_OUTCOMES = 0.04, 0.02, 256
+"""The distance of outcomes beside the size of the loss, and the share of the slack that what lies
+beyond the last one may take. Longer lists of outcomes are replaced by such a list."""
+_PARTS, _DIVISIONS, _FARTHEST_T = 16, 6, 1e4
+"""The right end is found by dividing an interval into so many parts, so often; and the largest `t`
+that is looked at."""
+_COARSE = 96
+"""Points at which a search looks at both sides."""
+_CELLS = 256
+"""Cells that a proof starts with."""
+_SPLIT, _ROUNDS, _MOST_CELLS = 4, 6, 1 << 14
+"""Cells that are not settled are divided into so many, so often, while there are not too many."""
 _STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
 """In the logarithm of the cost: the steps of a search, its accuracy, and how far it looks."""
 _FARTHEST = 0.05
@@ -71,6 +80,10 @@ _RAISES = (1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _SPARE = 1e-2
 """How much more of the reserve is taken than the search found."""
+_LARGEST_POWER, _TINY = 50.0, 1e-300
+"""Of an exponential: a larger one is more than anything it is compared with, a smaller one less."""
+_ROUNDING = 1e-10
+"""Relative allowance for the arithmetic of a comparison: some ten operations on floats."""
 
 
 class Reserves(NamedTuple):
@@ -122,26 +135,35 @@ def reserve_cost(
     return _cost(*v.as_integer_ratio(), reserves, slack, loss, start)
 
 
+def _level(slack: float) -> float:
+    """The height at which a list of outcomes may end, one for a range of slacks."""
+    return _TRUNCATED * 2.0 ** math.floor(math.log2(slack))
+
+
+def _mean(sides: tuple[Outcomes, ...]) -> float:
+    """Twice the mean loss: about the cost as Gaussian noise."""
+    return max(2.0 * abs(float(side.losses @ side.masses)) for side in sides)
+
+
 # By the integers: to hash a rational takes a division modulo a prime.
 @remembered(maxsize=4096)
 def _cost(
     v_n: int, v_d: int, reserves: Reserves, slack: float, loss: Pld, start: float
 ) -> ReserveCost | None:
     v = Fraction(v_n, v_d)
-    tents = tents_above(loss, truncation_level(slack), _FINE, _MOST_OUTCOMES)
-    if tents is None or max(tents.p_inf, tents.q_inf) >= slack:
+    sides = outcomes_above(loss, _level(slack))
+    if sides is None or any(side.at_infinity >= slack for side in sides):
         return None
-    budget = _Budget(float_down(v), reserves, slack, tents, start, loss.is_symmetric)
+    budget = _Budget(float_down(v), reserves, slack, sides, start)
     c = _balanced(budget)
     if c is None:
         return None
     for raised in _RAISES:
         cost = min(Fraction(f"{c * (1.0 + raised):.6e}"), _ALL * v)
-        drawn = budget.drawn(float(cost)) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
-        if not drawn <= 1.0:
-            continue
+        left = float(v - cost)
+        drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
         share = Fraction(f"{drawn:.6e}")
-        if share <= 1 and budget.proves(float(v - cost), float(cost), float(share)):
+        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U)):
             return ReserveCost(cost, share)
     return None
 
@@ -151,10 +173,10 @@ def _balanced(budget: _Budget) -> float | None:
 
     def gap(log_cost: float) -> float:
         cost = math.exp(log_cost)
-        share = budget.drawn(cost) * budget.v / cost
+        share = budget.drawn(max(budget.v - cost, 0.0)) * budget.v / cost
         return math.log(min(max(share, _FARTHEST), 1.0 / _FARTHEST))
 
-    top = math.log(float(_ALL) * budget.v)
+    top = math.log(budget.v)
     if gap(top) > 0.0:
         return None
     start = math.log(budget.guess())
@@ -181,72 +203,173 @@ def _balanced(budget: _Budget) -> float | None:
     return math.exp(high)
 
 
+class Outcomes(NamedTuple):
+    """A list of losses and masses above a query; the masses from above, the losses to `error`."""
+
+    losses: Floats
+    masses: Floats
+    at_infinity: float
+    error: float
+
+    def heights(self, left: float, t: Floats) -> Floats:
+        """`h(e^t)` of the list and the Gaussian that is left, from above."""
+        work(4.0 * t.size * self.losses.size, 80.0 * t.size * self.losses.size)
+        at = t[:, None] - self.losses
+        error = self.error + 4.0 * U * (np.abs(t).max() + np.abs(self.losses).max())
+        if left > 0.0:
+            each = gaussian.curve(at.ravel(), error, left, 4.0 * U)[1].reshape(at.shape)
+        else:
+            each = np.maximum(-np.expm1(np.minimum(at - error, 0.0)), 0.0)
+        return np.asarray(each @ self.masses * (1.0 + 2.0 * U * at.shape[1]) + self.at_infinity)
+
+
+@remembered(maxsize=64)
+def outcomes_above(loss: Pld, level: float) -> tuple[Outcomes, ...] | None:
+    """Lists above a query and above its reversal (one if it is symmetric), down to `level`.
+
+    The curve is enclosed separately on both sides of `x = 1`. The lower side is raised so that they
+    meet there; the mass that is then missing has loss 0. None if the query has no such list.
+    """
+    tents = tents_above(loss, level, _FINE, _MOST_OUTCOMES)
+    if tents is None:
+        return None
+    excess = tents.excess
+    z, w = excess.losses, excess.weights * (1.0 + excess.weight_error)
+    right, left = z > 0.0, z < 0.0
+    at_one = [float(np.sum(2.0 * np.sinh(0.5 * np.abs(z[s])) * w[s])) for s in (right, left)]
+    at_one = [at_one[0] + tents.p_inf, at_one[1] + tents.q_inf]
+    if min(at_one) <= 0.0:
+        return None
+    raised = np.where(right, max(at_one) / at_one[0], max(at_one) / at_one[1])
+    keep = right | left
+    z, w = z[keep], (w * raised)[keep]
+    rounding = 1.0 + (EXP_ULPS + 64.0 + 4.0 * np.abs(z)) * U
+    made = []
+    sides = ((1.0, tents.p_inf, at_one[0]), (-1.0, tents.q_inf, at_one[1]))
+    for sign, mass, height in sides[:1] if loss.is_symmetric else sides:
+        p = w * np.exp(0.5 * sign * z) * rounding
+        at_infinity = mass * (max(at_one) / height)
+        nothing = max(1.0 - at_infinity - float(np.sum(p)), 0.0) + 1e-13
+        losses, masses = np.append(sign * z, 0.0), np.append(p, nothing)
+        made.append(Outcomes(losses, masses, at_infinity, excess.loss_error))
+    return tuple(made)
+
+
 class _Budget:
-    """Both sides of (*) for one query, as functions of the cost."""
+    """Both sides of (*) for one query, as functions of what is left of `v`."""
 
     def __init__(
         self,
         v: float,
         reserves: Reserves,
         slack: float,
-        tents: Tents,
+        sides: tuple[Outcomes, ...],
         start: float,
-        is_symmetric: bool,
     ):
-        self.v, self.start = v, start
-        self.reserves = [(k, r) for k, r in zip(*reserves, strict=True) if r > 0.0]
-        plain, mirrored = slack_budgets(tents, slack)
-        self.plain = (plain,) if is_symmetric else (plain, mirrored)
-        excess = tents.excess
-        self.excesses = (excess,) if is_symmetric else (excess, excess.reversed)
+        self.v, self.slack, self.sides, self.start = v, slack, sides, start
+        some = [(k, r) for k, r in zip(*reserves, strict=True) if r > 0.0]
+        self.kappa = np.array([k for k, _ in some])
+        # Logarithms of the factors before `e^{-κt}`, and how far they may be off.
+        logs, lifts = np.log([r for _, r in some]), 0.5 * self.kappa * (self.kappa + 1.0) * v
+        self.factors = logs + lifts
+        self.error = 8.0 * U * (4.0 + np.abs(logs) + lifts)
+        self.coarse = np.linspace(start, self._right_end(v), _COARSE)
+        self.budget = (1.0 - slack) * gaussian.curve(self.coarse, 0.0, v, 0.0)[0]
+        self.reserves = np.maximum(self._exponentials(self.coarse).sum(axis=0), _TINY)
+
+    def _exponentials(self, t: Floats) -> Floats:
+        """About what each reserve adds to the potential, a row for each."""
+        work(5.0 * self.kappa.size * t.size)
+        powers = self.factors[:, None] - self.kappa[:, None] * t.ravel()
+        return np.exp(np.minimum(powers, _LARGEST_POWER)).reshape(-1, *t.shape)
 
     def guess(self) -> float:
-        """A cost to begin with: what the Hellinger distance asks for."""
-        return min(first_cost(self.excesses[0], self.v, 1e-7 * self.v), 0.5 * self.v)
+        """A cost to begin with: that of Gaussian noise with the same mean loss, about."""
+        return min(max(_mean(self.sides), 1e-7 * self.v), 0.5 * self.v)
 
-    def _exponentials(self, share: float, m2: float, c: float, l: Floats) -> list[Transform]:
-        """What that share of each reserve adds to `B`."""
-        work(20.0 * len(self.reserves) * l.size)
-        made = []
-        for kappa, left in self.reserves:
-            weight, lift = math.log(share) + math.log(left), 0.5 * kappa * (kappa + 1.0) * c
-            away = l - (kappa + 0.5)
-            power = 0.5 * m2 * away * away
-            log = weight + lift + 0.5 * math.log(2.0 * math.pi * m2) + power
-            error = (32.0 + 8.0 * abs(weight) + 8.0 * lift + 8.0 * power) * U
-            # `l - (κ + 1/2)` is off by `u` of the larger of the two.
-            error = error + 4.0 * U * m2 * np.abs(away) * (np.abs(l) + kappa + 0.5)
-            made.append(Transform(log, error, m2 * away, np.full(l.size, m2)))
-        return made
-
-    def drawn(self, c: float) -> float:
+    def drawn(self, left: float) -> float:
         """About the share `τ` that (*) needs, from a few points."""
-        if not self.reserves:
+        if not self.kappa.size:
             return math.inf
-        m2, most = self.v - c, 0.0
-        for excess, plain in zip(self.excesses, self.plain, strict=True):
-            first = self.start / m2
-            end = max(last_place(max(excess.top, 0.0), m2, c, plain), first)
-            l = first + (end - first) * FINE
-            a, b = excess.transform(m2, l).log, plain(m2, c, l).log
-            whole = total(self._exponentials(1.0, m2, c, l)).log
-            with np.errstate(over="ignore"):
-                over = np.exp(np.minimum(b - whole, 600.0)) * np.expm1(np.minimum(a - b, 100.0))
-            most = max(most, float(np.max(over, initial=0.0)))
-        return most
+        over = np.max([side.heights(left, self.coarse) for side in self.sides], axis=0)
+        over -= self.budget + self.slack
+        return float(np.max(over / self.reserves, initial=0.0))
 
-    def proves(self, m2: float, c: float, share: float) -> bool:
-        """Whether (*) holds for this `τ`, proven; all three may be off by `2u`."""
+    def _right_end(self, left: float) -> float:
+        """About the `t` from which on the left side is at most the slack."""
+        low, step = self.start, 1.0
+        while step < _FARTHEST_T and self._exceeds(left, np.array([low + step])).all():
+            low, step = low + step, 2.0 * step
+        for _ in range(_DIVISIONS):
+            t = np.linspace(low, low + step, _PARTS + 1)
+            low = float(t[np.count_nonzero(self._exceeds(left, t[1:-1]))])
+            step /= _PARTS
+        return low + step
+
+    def _exceeds(self, left: float, t: Floats) -> NDArray[np.bool_]:
+        """Whether the left side is above the slack; it falls in `t`."""
+        heights = [side.heights(left, t) for side in self.sides]
+        return np.asarray(np.max(heights, axis=0) > self.slack)
+
+    def proves(self, left: float, share: float) -> bool:
+        """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour."""
         if not share > 0.0:
             return False
-        share *= 1.0 - 4.0 * U
+        # More is left than is claimed: the left side is only larger.
+        left = left * (1.0 + 4.0 * U)
+        end = self._right_end(left)
+        if self._exceeds(left, np.array([end])).any():
+            return False
+        t = np.linspace(self.start, end, _CELLS + 1)
+        return all(self._settled(side, left, share, t) for side in self.sides)
 
-        def with_reserves(plain: Budget) -> Budget:
-            return lambda m2, c, l: total([plain(m2, c, l), *self._exponentials(share, m2, c, l)])
+    def _settled(self, side: Outcomes, left: float, share: float, t: Floats) -> bool:
+        low, high = t[:-1], t[1:]
+        heights = side.heights(left, t)
+        at_low, at_high = heights[:-1], heights[1:]
+        for _ in range(_ROUNDS):
+            kept = ~self._below_tangents(share, (low, at_low), (high, at_high))
+            if not kept.any():
+                return True
+            low, high = low[kept], high[kept]
+            if low.size * _SPLIT > _MOST_CELLS:
+                return False
+            edges = np.linspace(low, high, _SPLIT + 1, axis=1)
+            edges[:, -1] = high
+            found = side.heights(left, edges.ravel()).reshape(edges.shape)
+            if np.any(found > self._right_side(share, edges)):
+                return False
+            low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()
+            at_low, at_high = found[:, :-1].ravel(), found[:, 1:].ravel()
+        return False
 
-        budgets = with_reserves(self.plain[0]), with_reserves(self.plain[-1])
-        if len(self.plain) == 1:
-            budgets = budgets[:1] * 2
-        first = self.start / m2 * (1.0 - 8.0 * U)
-        known = np.empty(0)
-        return proven_by_cells(self.excesses[0], m2, c, known, budgets, first) is None
+    def _right_side(self, share: float, t: Floats) -> Floats:
+        """About the right side of (*)."""
+        curve = gaussian.curve(t.ravel(), 0.0, self.v, 0.0)[1].reshape(t.shape)
+        return np.asarray(
+            (1.0 - self.slack) * curve + share * self._exponentials(t).sum(axis=0) + self.slack
+        )
+
+    def _below_tangents(
+        self, share: float, low: tuple[Floats, Floats], high: tuple[Floats, Floats]
+    ) -> NDArray[np.bool_]:
+        """In which cells both ends of the chord lie below the tangents of the right side."""
+        middle = 0.5 * (low[0] + high[0])
+        curve = (1.0 - self.slack) * gaussian.curve(middle, 0.0, self.v, 2.0 * U)[0]
+        slope = (1.0 - self.slack) * _slope(middle, self.v)
+        kappa = self.kappa[:, None]
+        relative = self.error[:, None] + 8.0 * U * kappa * middle
+        tails = share * self._exponentials(middle) * (1.0 - np.minimum(relative, 1.0))
+        out = np.ones(middle.shape, dtype=bool)
+        for t, height in (low, high):
+            away = np.expm1(t - middle)
+            line = curve - slope * away + (tails * (1.0 - kappa * away)).sum(axis=0) + self.slack
+            size = curve + np.abs(slope * away) + (tails * (1.0 + kappa * np.abs(away))).sum(axis=0)
+            out &= height <= line - _ROUNDING * (size + self.slack)
+        return out
+
+
+def _slope(t: Floats, v: float) -> Floats:
+    """`-dh/d ln x` of the Gaussian's curve, `e^t Φ(-mu/2 - t/mu)`, to within the rounding."""
+    mu = math.sqrt(v)
+    return np.asarray(normal_density(t / mu - 0.5 * mu) * mills_ratio(t / mu + 0.5 * mu))

@@ -93,7 +93,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
     if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
-    tents = tents_above(rest, truncation_level(eta), _FINE, _MOST)
+    tents = tents_above(rest, _level(eta), _FINE, _MOST)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
@@ -107,7 +107,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     return Interval(float_down(part), float_up(part + Fraction(found)))
 
 
-def truncation_level(eta: float) -> float:
+def _level(eta: float) -> float:
     """The height at which to truncate, one for a range of slacks so that tents are made once."""
     return _TRUNCATED * 2.0 ** math.floor(math.log2(eta))
 
@@ -194,17 +194,14 @@ def slack_transform(
     if left > 0.0:
         back = tail_transform(m2, -l)
         parts.append(_scaled(back._replace(mean=-back.mean), left))
-    return total(parts)
-
-
-def total(parts: list[Transform]) -> Transform:
-    """The logarithm of a sum of transforms."""
-    log = np.logaddexp.reduce([one.log for one in parts])
+    log = parts[0].log
+    for one in parts[1:]:
+        log = np.logaddexp(log, one.log)
     shares = [np.exp(one.log - log) for one in parts]
-    mean = np.sum([w * one.mean for w, one in zip(shares, parts, strict=True)], axis=0)
-    spread = np.sum(
-        [w * (one.spread + (one.mean - mean) ** 2) for w, one in zip(shares, parts, strict=True)],
-        axis=0,
+    mean = sum((w * one.mean for w, one in zip(shares, parts, strict=True)), np.zeros(l.size))
+    spread = sum(
+        (w * (one.spread + (one.mean - mean) ** 2) for w, one in zip(shares, parts, strict=True)),
+        np.zeros(l.size),
     )
     error = np.max([one.error for one in parts], axis=0) + 64.0 * U
     return Transform(log, error, mean, spread)
@@ -217,7 +214,7 @@ def _scaled(one: Transform, weight: float) -> Transform:
 # -- the cost -----------------------------------------------------------------------------------
 
 
-def slack_budgets(tents: Tents, eta: float) -> tuple[Budget, Budget]:
+def _budgets(tents: Tents, eta: float) -> tuple[Budget, Budget]:
     """The budget that the slack and the masses at infinity leave, and the same mirrored."""
     right, left = (max((eta - p) * (1.0 - 4.0 * U), 0.0) for p in (tents.p_inf, tents.q_inf))
     return partial(slack_transform, eta, right, left), partial(slack_transform, eta, left, right)
@@ -243,7 +240,7 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
     """A cost that is proven, unless it is more than `_ALL` of `v`; None if none is found."""
     if not _may_fit(tents, v, eta):
         return None
-    budget, mirrored = slack_budgets(tents, eta)
+    budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
     contact = solve(excess, v, None, budget, _ALL)
     if contact.c >= _ALL * v:
