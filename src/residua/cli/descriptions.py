@@ -139,9 +139,9 @@ def _value(name: str, text: str) -> Any:
         return text
 
 
-def _shorten(text: str, most: int = 60) -> str:
+def _shorten(text: str) -> str:
     """An input as an error shows it."""
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def parse_filter(text: str) -> "Filter":

@@ -148,13 +148,11 @@ def pure_admission_test(
 # -- shares -------------------------------------------------------------------------------
 
 
-def make_detail(
-    component: str, unit: str, left: Fraction, capacity: Fraction, *, live: bool = True
-) -> Detail:
+def make_detail(component: str, unit: str, left: Fraction, capacity: Fraction) -> Detail:
     """What is left in a unit, from exact amounts."""
     left_shown, capacity_shown = rounded(left), rounded(capacity)
     share = _ratio(left_shown, capacity_shown)
-    return Detail(component, unit, float(left_shown), float(capacity_shown), share, live)
+    return Detail(component, unit, float(left_shown), float(capacity_shown), share)
 
 
 def make_details(component: str, left: Amounts, capacity: Amounts) -> tuple[Detail, ...]:

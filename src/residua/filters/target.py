@@ -112,14 +112,14 @@ def renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
 
 
 @remembered(maxsize=256)
-def best_order(eps: Fraction, delta: Fraction, power: float = 1.0) -> Fraction:
-    """The order with the largest `rho / α^power`: for zCDP (1), or for a given growth."""
+def best_order(eps: Fraction, delta: Fraction) -> Fraction:
+    """The order with the largest `rho / α`, which is best for zCDP."""
     e, d = float(eps), float(delta)
     low, high = 1e-6, 1e9
     for _ in range(6):
         a = 1.0 + np.geomspace(low, high, 400)
         value = e + (np.log(a * d) - (a - 1.0) * np.log1p(-1.0 / a)) / (a - 1.0)
-        k = int(np.argmax(value / a**power))
+        k = int(np.argmax(value / a))
         low, high = a[max(k - 2, 0)] - 1.0, a[min(k + 2, a.size - 1)] - 1.0
     return Fraction(f"{a[k]:.10g}")
 

@@ -330,10 +330,6 @@ class Pld:
         t = checks.array_satisfying("eps", eps, np.isfinite, "finite")
         return self._evaluator.at_log_x(t, 0.0, _accuracy(accuracy))
 
-    def privacy_profile(self, eps: Any) -> Any:
-        """Another name for `delta`."""
-        return self.delta(eps)
-
     def epsilon(self, delta: Any) -> Any:
         """The least `eps >= 0` with `delta(eps) <= delta`, upper bound (inf if there is none)."""
         return _plain(self.epsilon_bounds(delta).hi)

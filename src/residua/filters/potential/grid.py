@@ -117,13 +117,13 @@ class Grid:
         return _freeze(np.zeros(self.size))
 
 
-def grid_for(eps: float, delta: float, resolution: float = 140.0) -> Grid:
+def grid_for(eps: float, delta: float) -> Grid:
     """A grid on which a 200th of the budget, as a Gaussian, spans about ten cells.
 
     The spacing is a short decimal where that divides `eps`, so that losses people write are on it.
     """
     mu = gaussian_bracket(eps, delta, 1e-3)[1]
-    wanted = mu / resolution
+    wanted = mu / 140.0
     decade = 10.0 ** math.floor(math.log10(wanted))
     cells = math.ceil(eps / wanted)
     for step in (10.0, 5.0, 2.5, 2.0, 1.0, 0.5):

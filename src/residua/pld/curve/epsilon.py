@@ -43,8 +43,6 @@ Read = Callable[[float], tuple[float, float]]
 Point = tuple[float, float]
 """Where, and the height of the end that matters there; height 0 stands for nothing seen."""
 
-_ZERO: Point = (0.0, 0.0)
-
 
 def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
     """Proven interval for the least `eps >= 0` with `h(e^eps) <= delta`, elementwise."""

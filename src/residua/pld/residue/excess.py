@@ -49,7 +49,6 @@ _QUADRATURE = 2e-13
 _CHUNK = 1 << 20
 _MANY = 64
 _NEGLIGIBLE = 1e-14
-_FEW_PANELS = 8
 _UNRESOLVED = 64.0
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
