@@ -223,20 +223,23 @@ class SuiteComparison(FilterComparison):
         return {**plain, "seed": self.seed, "summaries": summaries, "workloads": workloads}
 
     def table(self) -> str:
-        """The statistics as text, a line for each filter, and the seed below them."""
+        """The statistics as text, a line for each filter."""
+        return f"{align_columns(self.headings(), self.cells())}\n\n{self.caption()}"
+
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the table."""
+        columns = ("filter", "mean", "95 % interval\nof the mean", "10th\nperc.", "min")
+        return (*columns, f"optimum\n< {SMALL}", *self._families)
+
+    @cached_property
+    def _families(self) -> tuple[str, ...]:
         found = {row.family for row in self.rows if row.optimum >= SMALL}
         known = [family for family in suite.FAMILIES if family in found]
-        families = (*known, *sorted(found - set(known)))
-        head = (
-            "filter",
-            "mean",
-            "95 % interval\nof the mean",
-            "10th\nperc.",
-            "min",
-            f"optimum\n< {SMALL}",
-            *families,
-        )
-        lines = [
+        return (*known, *sorted(found - set(known)))
+
+    def cells(self) -> list[tuple[str, ...]]:
+        """The cells of the table, a line for each filter."""
+        return [
             (
                 one.filter,
                 ratio_text(one.mean, 3),
@@ -244,14 +247,16 @@ class SuiteComparison(FilterComparison):
                 ratio_text(one.tenth_percentile),
                 ratio_text(one.minimum),
                 ratio_text(one.small_mean),
-                *(ratio_text(one.families.get(family)) for family in families),
+                *(ratio_text(one.families.get(family)) for family in self._families),
             )
             for one in self.summaries
         ]
+
+    def caption(self) -> str:
+        """The subject of the table, in a sentence or two."""
         small = sum(0 < row.optimum < SMALL for row in self.rows)
         large = sum(row.optimum >= SMALL for row in self.rows)
         return (
-            f"{align_columns(head, lines)}\n\n"
             f"{len(self.rows)} workloads drawn with seed {self.seed}: {large} with an optimum of"
             f" at least {SMALL}, and {small} below, which count in 'optimum < {SMALL}' alone."
         )
