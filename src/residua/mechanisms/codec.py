@@ -141,7 +141,12 @@ def from_dict(given: Any, depth: int = 0) -> Mechanism:
             f"kind is missing: it must be one of {', '.join(sorted(KINDS))}, "
             f"got only {checks.shown(sorted(map(str, fields)))}"
         )
-    kind = checks.one_of("kind", fields.pop("kind"), tuple(sorted(KINDS)))
+    kind = fields.pop("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ArgumentError(
+            f"kind must be one of {', '.join(sorted(KINDS))}, got {checks.shown(kind)}"
+            f"{checks.suggestion(kind, KINDS)}"
+        )
     cls = KINDS[kind]
     version = fields.pop("version", 1)
     if type(version) is not int or version != cls.version:
