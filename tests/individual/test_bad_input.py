@@ -39,7 +39,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     (
         {"subject": [1], "nu": [0.1]},
         rz.pure_dp(0.1),
-        "mechanism must come with a column sensitivity",
+        "losses must have the column 'sensitivity' or no loss column, got 'nu'",
     ),
     (
         {"subject": [1], "sensitivity": [0.1]},
@@ -316,5 +316,5 @@ def test_bad_levels() -> None:
     ):
         with pytest.raises(rz.ArgumentError, match=message):
             state.spend(losses, spend_id="q", levels=levels)
-    with pytest.raises(rz.ArgumentError, match="levels must come with a column eps or sensitivity"):
+    with pytest.raises(rz.ArgumentError, match="levels= needs a column 'eps' or 'sensitivity'"):
         state.spend({"subject": [1], "nu": [0.1]}, spend_id="q", levels=[0.1])

@@ -141,7 +141,7 @@ def test_no_step_without_admission() -> None:
     start = weights(model)
     with pytest.raises(rz.BudgetError, match="a step was not admitted"):
         step(model, optimizer, next(iter(loader)))
-    with pytest.raises(rz.BudgetError, match="no epoch is admitted"):
+    with pytest.raises(rz.BudgetError, match="no epoch has been admitted"):
         next(training.batches())
     assert all((a == b).all() for a, b in zip(start, weights(model), strict=True))
     assert training.spend(**EPOCH, steps=2).admitted
@@ -292,7 +292,9 @@ def test_what_does_not_sample_is_refused() -> None:
     engine, _, optimizer, loader = private()
     with pytest.raises(rz.ArgumentTypeError, match="filter must be a filter"):
         rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, 1.0)
-    with pytest.raises(rz.ArgumentTypeError, match="optimizer must be the one of make_private"):
+    with pytest.raises(
+        rz.ArgumentTypeError, match="optimizer must be the optimizer of make_private"
+    ):
         rz.interop.opacus.BudgetedTraining(engine, None, loader, budget)
 
 

@@ -248,7 +248,7 @@ def test_another_s_receipt_permits_nothing(service: Service, name: str) -> None:
     with (
         proxied(service.url, [instead(answer)]) as proxy,
         rz.Client(proxy.url, service.tokens["engine"]) as client,
-        pytest.raises(OutcomeUnknown, match=f"ask again with the key '{name}-mine'"),
+        pytest.raises(OutcomeUnknown, match=f"repeat the call with the key '{name}-mine'"),
     ):
         client.spend(name, LAPLACE, key=f"{name}-mine")
 
