@@ -601,7 +601,7 @@ def test_an_overtaken_recovery_does_not_change_the_anchor_of_the_other(
     tmp = one._committer.anchor.path
     for where, name in ((recover_, "_start_anchor"), (FileAnchor, "start")):
         monkeypatch.setattr(where, name, overtaken(getattr(where, name)))
-        with pytest.raises(rz.ReadOnlyLedger, match="by another process: open"):
+        with pytest.raises(rz.ReadOnlyLedger, match="another process has recovered .* open"):
             one.recover()
         assert one.read_only is not None and FileAnchor(tmp).read() == marks[-1]
         assert two.spend("c", rz.pure_dp(0.25)).admitted
@@ -921,7 +921,7 @@ def test_an_export_is_not_written_over_a_ledger_or_its_anchor(tmp_path: Path, en
         elif end == ".moved":
             to.hardlink_to(path)
         before = to.read_bytes()
-        with pytest.raises(rz.ArgumentError, match="which is a database or an anchor"):
+        with pytest.raises(rz.ArgumentError, match="must not be a database or an anchor"):
             ledger.export(to)
         assert to.read_bytes() == before and ledger.spend("b", rz.pure_dp(0.25)).admitted
         assert [ledger.export(tmp_path / "e.jsonl") for _ in range(2)] == [2, 2]

@@ -117,7 +117,7 @@ def test_reading_has_no_outcome(service: Service, name: str) -> None:
     with (
         proxied(service.url, [nonsense]) as proxy,
         rz.Client(proxy.url, token) as client,
-        pytest.raises(ServiceError, match="not the budget service"),
+        pytest.raises(ServiceError, match="not come from a budget service"),
     ):
         client.budget(name)
 

@@ -141,7 +141,7 @@ def _check_present(committer: Committer, connection: Connection, incarnation: st
     """Raise if another recovery has finished since: then that one begins the anchor."""
     if facts_in(connection).get("incarnation") != incarnation:
         raise ReadOnlyLedger(
-            f"{committer.store.place} was recovered again since, by another process: open it again"
+            f"another process has recovered {committer.store.place} since then; open it again"
         )
 
 
@@ -420,7 +420,7 @@ class _Recovery:
                 lost.setdefault(
                     name,
                     f"records after {entry.head_seq} may be lost: the anchor does not rule it out,"
-                    " and nobody vouched for the last record",
+                    " and its last record was not vouched for",
                 )
         return {name: why for name, why in lost.items() if not _is_given_up(work, name)}
 
