@@ -35,7 +35,7 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"subject": [1], "nu": [0.1], "eps": [0.1]}, None, "one loss column, got nu and eps"),
     ({"subject": [1], "nuu": [0.1]}, None, "losses take the columns subject, nu, eps, sensitivity"),
     ({"subject": [1]}, None, "losses must have one of the columns nu, eps, sensitivity"),
-    ({"subject": [1], "sensitivity": [0.1]}, None, "needs mechanism=, the mechanism that it scales"),
+    ({"subject": [1], "sensitivity": [0.1]}, None, "needs mechanism=, the mechanism"),
     (
         {"subject": [1], "nu": [0.1]},
         rz.pure_dp(0.1),

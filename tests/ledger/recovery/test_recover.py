@@ -601,7 +601,7 @@ def test_an_overtaken_recovery_does_not_change_the_anchor_of_the_other(
     tmp = one._committer.anchor.path
     for where, name in ((recover_, "_start_anchor"), (FileAnchor, "start")):
         monkeypatch.setattr(where, name, overtaken(getattr(where, name)))
-        with pytest.raises(rz.ReadOnlyLedger, match="another process has recovered .* open"):
+        with pytest.raises(rz.ReadOnlyLedger, match=r"another process has recovered .* open"):
             one.recover()
         assert one.read_only is not None and FileAnchor(tmp).read() == marks[-1]
         assert two.spend("c", rz.pure_dp(0.25)).admitted
