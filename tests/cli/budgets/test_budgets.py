@@ -273,7 +273,7 @@ def test_the_automatic_filter(store: str) -> None:
             2,
             "window must be at least 1 second",
         ),
-        (("verify", "."), 2, "'.' is a directory"),
+        (("verify", "."), 2, "got the directory '.'"),
         (("verify", ""), 2, "LEDGER must not be empty"),
         (("budget", "create", "web", "--filter", "pure eps=1", "--eps", "1"), 2, "got both"),
         (("budget", "show", "none"), LEDGER, "none"),

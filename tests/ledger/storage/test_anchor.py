@@ -523,7 +523,7 @@ def test_an_anchor_of_a_later_incarnation_is_not_replaced(tmp_path: Path, url: s
             assert anchor is not None
             for incarnation in ("1-a", "2-b", "2-c"):
                 anchor.start(Anchored(ledger.id, incarnation, {"b": (5, "x")}))
-            with pytest.raises(rz.ReadOnlyLedger, match="later recovery"):
+            with pytest.raises(rz.ReadOnlyLedger, match="another process has recovered"):
                 anchor.start(Anchored(ledger.id, "1-d"))
             assert anchor.read() == Anchored(ledger.id, "2-c", {"b": (5, "x")})
     (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
