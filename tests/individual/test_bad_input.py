@@ -283,7 +283,10 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
     [
         ({"address": "postgresql://x"}, "address must be 'memory:', 'duckdb:///FILE' or"),
         ({"address": "duckdb:///"}, "address must be"),
-        ({"address": "duckdb:///:memory:?threads=1"}, "that of a file, got 'duckdb:///:memory:"),
+        (
+            {"address": "duckdb:///:memory:?threads=1"},
+            "name a file, or be 'memory:', got 'duckdb:///:memory:",
+        ),
         ({"address": "memory:x"}, "address must be"),
         ({"address": 3}, "address must be a string"),
         ({"filter": rz.RenyiFilter(2.0, 1.0)}, "filter must be one of PureFilter, ZcdpFilter"),

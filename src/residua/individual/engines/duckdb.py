@@ -65,7 +65,7 @@ class DuckStore(Store):
         new = not Path(name).exists()
         if new and requested is None:
             raise ArgumentError(
-                f"address must name an existing state: there is nothing at {name!r}"
+                f"address must be that of an existing state: there is nothing at {name!r}"
             )
         try:
             self._connection = duckdb.connect(name, config=dict(parse_qsl(settings)))
@@ -140,7 +140,7 @@ class DuckStore(Store):
             except (duckdb.ConversionException, duckdb.InvalidInputException):
                 # DuckDB's own message shows a key.
                 failed: ResiduaError = ArgumentTypeError(
-                    "keys of losses must have the types of the state, and texts must be UTF-8"
+                    "losses must have keys that fit the types of the state, and texts in UTF-8"
                 )
             except duckdb.Error as error:
                 failed = StateUnavailable(f"{self.where} cannot be used: {_safe_message(error)}")

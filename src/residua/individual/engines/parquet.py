@@ -151,7 +151,7 @@ class ParquetStore(Store):
     def _create(self, requested: Header | None) -> None:
         root = self._root
         nothing = ArgumentError(
-            f"address must name an existing state: there is nothing at {str(root)!r}"
+            f"address must be that of an existing state: there is nothing at {str(root)!r}"
         )
         if requested is None and not all((root / name).is_dir() for name in _FOLDERS):
             raise nothing
