@@ -61,8 +61,7 @@ class MissingPackage(ResiduaError, ModuleNotFoundError):
     def __init__(self, what: str, package: str):
         extra = self.EXTRAS[package]
         super().__init__(
-            f"{what} needs {package}, not installed here; "
-            f"install with: pip install 'residua[{extra}]'"
+            f"{what} needs {package} (not installed); install with: pip install 'residua[{extra}]'"
         )
         self.name = package
 
@@ -155,7 +154,7 @@ class Contended(LedgerError):
 
 
 class OutcomeUnknown(LedgerError):
-    """The connection died while committing. Ask again with the same key; until then it is spent."""
+    """The commit's outcome is unknown. Repeat with the same key; until then it counts as spent."""
 
 
 class StoreUnavailable(LedgerError):

@@ -293,7 +293,7 @@ def _check(body: Mapping[str, Any], what: str) -> None:
     if body.keys() != wanted:
         missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
         raise BrokenRecord(
-            f"{what}: a {kind} has other fields than it must: missing {missing}, unknown {extra}"
+            f"{what}: a {kind} has the wrong fields: missing {missing}, unknown {extra}"
         )
     for name, wanted_type in (("v", int), ("seq", int), ("budget", str), ("ledger", str),
                               ("prev", str), ("time", str), ("by", str)):  # fmt: skip

@@ -50,6 +50,6 @@ def oversized(description: Any) -> str | None:
             return f"lists and objects must be nested at most {DEEPEST_TEXT} deep"
         found += len(value)
         if found > MOST_VALUES:
-            return f"there must be at most {MOST_VALUES} fields and entries of lists in all"
+            return f"there must be at most {MOST_VALUES} fields and list entries in total"
         waiting += [(each, depth + 1) for each in inner]
     return None

@@ -97,7 +97,7 @@ def test_reads_warn_of_a_restored_backup(command: tuple[str, ...], tmp_path: Pat
     before = anchor.read_bytes()
     (said,) = warned()
     assert said.startswith("warning: read-only: ")
-    assert "budget 'web': the anchor knows number 2, the store ends with 1" in said
+    assert "budget 'web': the anchor has record 2, but the store ends with record 1" in said
     assert anchor.read_bytes() == before and store.read_bytes() == kept, "nothing is written"
     anchor.unlink()
     (said,) = warned()
@@ -152,5 +152,5 @@ def test_a_lost_file_is_rebuilt_from_its_export(tmp_path: Path) -> None:
 def test_an_export_is_not_written_over_the_ledger(tmp_path: Path) -> None:
     for name in ("budgets.db", "budgets.db.anchor"):
         before = Path(name).read_bytes()
-        assert "out must be a separate file for exports" in run("export", "--out", name, code=2)
+        assert "out must not be a database or an anchor" in run("export", "--out", name, code=2)
         assert Path(name).read_bytes() == before

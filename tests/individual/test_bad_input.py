@@ -35,11 +35,11 @@ BAD: list[tuple[dict[str, Any], Any, str]] = [
     ({"subject": [1], "nu": [0.1], "eps": [0.1]}, None, "one loss column, got nu and eps"),
     ({"subject": [1], "nuu": [0.1]}, None, "losses take the columns subject, nu, eps, sensitivity"),
     ({"subject": [1]}, None, "losses must have one of the columns nu, eps, sensitivity"),
-    ({"subject": [1], "sensitivity": [0.1]}, None, "needs the mechanism that it scales"),
+    ({"subject": [1], "sensitivity": [0.1]}, None, "needs mechanism=, the mechanism"),
     (
         {"subject": [1], "nu": [0.1]},
         rz.pure_dp(0.1),
-        "mechanism must come with a column sensitivity",
+        "losses must have the column 'sensitivity' or no loss column, got 'nu'",
     ),
     (
         {"subject": [1], "sensitivity": [0.1]},
@@ -283,7 +283,10 @@ def test_what_is_not_a_state(tmp_path: Path) -> None:
     [
         ({"address": "postgresql://x"}, "address must be 'memory:', 'duckdb:///FILE' or"),
         ({"address": "duckdb:///"}, "address must be"),
-        ({"address": "duckdb:///:memory:?threads=1"}, "that of a file, got 'duckdb:///:memory:"),
+        (
+            {"address": "duckdb:///:memory:?threads=1"},
+            "name a file, or be 'memory:', got 'duckdb:///:memory:",
+        ),
         ({"address": "memory:x"}, "address must be"),
         ({"address": 3}, "address must be a string"),
         ({"filter": rz.RenyiFilter(2.0, 1.0)}, "filter must be one of PureFilter, ZcdpFilter"),
@@ -316,5 +319,5 @@ def test_bad_levels() -> None:
     ):
         with pytest.raises(rz.ArgumentError, match=message):
             state.spend(losses, spend_id="q", levels=levels)
-    with pytest.raises(rz.ArgumentError, match="levels must come with a column eps or sensitivity"):
+    with pytest.raises(rz.ArgumentError, match="levels= needs a column 'eps' or 'sensitivity'"):
         state.spend({"subject": [1], "nu": [0.1]}, spend_id="q", levels=[0.1])

@@ -139,9 +139,9 @@ def test_no_step_without_admission() -> None:
     budget = rz.RenyiFilter(alpha=8.0, rho=1.0)
     training = rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, budget)
     start = weights(model)
-    with pytest.raises(rz.BudgetError, match="a step was not admitted"):
+    with pytest.raises(rz.BudgetError, match="this step was not admitted"):
         step(model, optimizer, next(iter(loader)))
-    with pytest.raises(rz.BudgetError, match="no epoch is admitted"):
+    with pytest.raises(rz.BudgetError, match="no epoch has been admitted"):
         next(training.batches())
     assert all((a == b).all() for a, b in zip(start, weights(model), strict=True))
     assert training.spend(**EPOCH, steps=2).admitted
@@ -152,7 +152,7 @@ def test_no_step_without_admission() -> None:
         step(model, optimizer, batch)
     assert training.steps_left == 0 and engine.accountant.history == [(4.0, 0.25, 2)]
     moved = weights(model)
-    with pytest.raises(rz.BudgetError, match="a step was not admitted"):
+    with pytest.raises(rz.BudgetError, match="this step was not admitted"):
         step(model, optimizer, batches[0])
     assert all((a == b).all() for a, b in zip(moved, weights(model), strict=True))
 
@@ -292,7 +292,9 @@ def test_what_does_not_sample_is_refused() -> None:
     engine, _, optimizer, loader = private()
     with pytest.raises(rz.ArgumentTypeError, match="filter must be a filter"):
         rz.interop.opacus.BudgetedTraining(engine, optimizer, loader, 1.0)
-    with pytest.raises(rz.ArgumentTypeError, match="optimizer must be the one of make_private"):
+    with pytest.raises(
+        rz.ArgumentTypeError, match="optimizer must be the optimizer of make_private"
+    ):
         rz.interop.opacus.BudgetedTraining(engine, None, loader, budget)
 
 

@@ -323,7 +323,7 @@ def test_a_commit_that_is_asked_again_permits_no_second_run(ledger: rz.Ledger) -
 # -- several budgets -------------------------------------------------------------------------
 
 
-def test_several_budgets_are_taken_from_all_or_none(ledger: rz.Ledger) -> None:
+def test_several_budgets_are_all_charged_or_none(ledger: rz.Ledger) -> None:
     ledger.create_budget("large", rz.PureFilter(1.0))
     ledger.create_budget("small", rz.GdpResidueFilter(0.3))
     both = ledger.spend(["large", "small"], rz.pure_dp(0.1))

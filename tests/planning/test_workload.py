@@ -83,7 +83,7 @@ def test_bad_files_are_refused_by_name(given: str, said: str) -> None:
 
 
 def test_missing_file_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(rz.ArgumentError, match="workload must be a file to read"):
+    with pytest.raises(rz.ArgumentError, match="workload must be a readable file"):
         rz.Workload.from_file(tmp_path / "none.json")
 
 

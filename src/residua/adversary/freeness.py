@@ -184,7 +184,7 @@ def _triple_gap(first: Pld, a: Pld, c: Pld) -> Witness | None:
     size, most = len(high) * (len(high_a) + len(high_c)), 1 << 17
     if size > most:
         raise TooLargeError(
-            f"a query and two futures have {size} atoms or more together, above {most}"
+            f"a query and two futures have {size} atoms together, more than the limit of {most}"
         )
     left = own.compose(exact_supremum(low_a, low_c))
     right = exact_supremum(high.compose(high_a), high.compose(high_c))

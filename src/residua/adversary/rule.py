@@ -285,7 +285,7 @@ def closure(losses: Sequence[Pld], rounds: int) -> dict[tuple[int, ...], Pld]:
     size = comb(len(losses) + rounds - 1, rounds - 1)
     if size > MOST_COMPOSITIONS:
         raise TooLargeError(
-            f"{len(losses)} queries have {size} compositions of fewer than {rounds},"
+            f"{len(losses)} queries have {size} compositions of fewer than {rounds} queries,"
             f" more than the limit of {MOST_COMPOSITIONS}"
         )
     members: dict[tuple[int, ...], Pld] = {}

@@ -65,7 +65,7 @@ class Strategy:
         if self.then:
             if self.seen is None and irrational_factors(self.loss) is None:
                 raise ArgumentError(
-                    f"seen must say what is looked at of {describe(self.query)}, got None"
+                    f"seen must be a finite PLD dominated by {describe(self.query)}, got None"
                 )
             count = len(self.outcomes("below"))
             if len(self.then) != count:

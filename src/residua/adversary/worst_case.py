@@ -253,8 +253,8 @@ class Game:
 
     def _too_many(self, count: int, when: str) -> None:
         raise TooLargeError(
-            f"the rule has {count} states or more {when}, above the limit of {self.limit};"
-            " ask for fewer rounds or queries, or raise limit"
+            f"the rule has at least {count} states {when}, more than the limit of {self.limit};"
+            " use fewer rounds or queries, or raise limit"
         )
 
     def value(self, state: Hashable, side: Side, after: Callable[[Move], ExactAtoms]) -> ExactAtoms:
@@ -265,8 +265,8 @@ class Game:
             size, most = len(first) * len(rest), 1 << 17
             if size > most:
                 raise TooLargeError(
-                    f"the worst case has {size} atoms or more, above {most};"
-                    " ask for fewer rounds, or for coarse= to merge atoms"
+                    f"the worst case has at least {size} atoms, more than the limit of {most};"
+                    " use fewer rounds, or merge atoms with coarse="
                 )
             members.append(first.compose(rest))
         found = reduce(exact_supremum, members, EXACT_IDENTITY)

@@ -21,7 +21,7 @@ def main() -> None:
     missing = [name for name in REQUIRED if find_spec(name) is None]
     if missing:
         print(
-            f"the residua command needs {' and '.join(missing)}, not installed here; "
+            f"the residua command needs {' and '.join(missing)} (not installed); "
             "install with: pip install 'residua[cli]'",
             file=sys.stderr,
         )

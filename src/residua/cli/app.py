@@ -79,7 +79,7 @@ EXIT_CODES = {
     2: "bad input: an argument, a file that is not a ledger, a missing package",
     3: "refused: nothing was spent",
     4: "the ledger or the service cannot do this",
-    5: "the outcome is unknown: ask again with the same key",
+    5: "the outcome is unknown: repeat the command with the same key",
     6: "this key was already used (unless --replay-ok): do not run the query again",
     7: "undecided: neither proven nor refuted (verify)",
     PIPE_CLOSED: "the reader closed the pipe, as head does; nothing is undone",

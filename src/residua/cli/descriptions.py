@@ -163,7 +163,7 @@ def _filter_fields(text: str) -> dict[str, Any]:
         return parse_fields("filter", text)
     parts = [part.strip() for part in text.split("|")]
     if not all(parts):
-        raise ArgumentError(f"filter must have a filter on either side of each |, got {text!r}")
+        raise ArgumentError(f"filter must have a filter on both sides of each |, got {text!r}")
     return {"kind": "union", "filters": [parse_fields("filter", part) for part in parts]}
 
 

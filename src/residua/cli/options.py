@@ -55,7 +55,7 @@ Relation = Annotated[
     str | None,
     typer.Option(
         help="Neighbouring relation: add-remove, replace-one or zero-out "
-        "(default: the first that the queries have)."
+        "(default: the first that all queries support)."
     ),
 ]
 

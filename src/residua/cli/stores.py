@@ -62,7 +62,7 @@ AnchorText = Annotated[
         envvar="RESIDUA_ANCHOR",
         metavar="PATH|URL",
         show_envvar=False,
-        help="The anchor, if it is not the default one (or RESIDUA_ANCHOR).",
+        help="Path or URL of the anchor, if not the default (or RESIDUA_ANCHOR).",
     ),
 ]
 

@@ -126,7 +126,9 @@ def save(figure: Figure, path: Path, about: Mapping[str, str] | None = None) -> 
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=150, metadata=metadata if kind in (".svg", ".png") else None)
         except (OSError, ValueError) as error:
-            raise ArgumentError(f"the file must be one to draw to, got {path} ({error})") from error
+            raise ArgumentError(
+                f"path must be a file that can be written, got {path} ({error})"
+            ) from error
     return path
 
 

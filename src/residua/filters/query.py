@@ -91,9 +91,7 @@ def as_mechanism(query: Query) -> Mechanism:
     for factor, n in query.terms.items():
         made = _factor_mechanism(factor)
         if made is None:
-            raise ArgumentError(
-                f"a query that is to be written down must be a mechanism, got {describe(query)}"
-            )
+            raise ArgumentError(f"query must be a mechanism to be stored, got {describe(query)}")
         parts.append(_repeat(made, n))
     return parts[0] if len(parts) == 1 else Composed(tuple(parts))
 

@@ -136,15 +136,20 @@ def check_request(column: str | None, mechanism: Any, levels: Any) -> None:
     """Check that a loss column, a mechanism and levels go together."""
     if column in ("nu", "eps") and mechanism is not None:
         raise ArgumentError(
-            f"mechanism must come with a column sensitivity or no column, got {column}"
+            "with mechanism=, losses must have the column 'sensitivity' or no loss column,"
+            f" got {column!r}"
         )
     if column is None and mechanism is None:
         names = ", ".join(COLUMNS)
-        raise ArgumentError(f"losses must have one of the columns {names}, or a mechanism be given")
+        raise ArgumentError(
+            f"losses must have one of the columns {names} unless mechanism= is given, got neither"
+        )
     if column == "sensitivity" and mechanism is None:
-        raise ArgumentError("a column sensitivity needs the mechanism that it scales, got None")
+        raise ArgumentError(
+            "the column 'sensitivity' needs mechanism=, the mechanism that it scales, got None"
+        )
     if levels is not None and column not in ("eps", "sensitivity"):
-        raise ArgumentError(f"levels must come with a column eps or sensitivity, got {column}")
+        raise ArgumentError(f"levels= needs a column 'eps' or 'sensitivity', got {column!r}")
     if mechanism is not None:
         as_query(mechanism, "mechanism")
         if isinstance(mechanism, Mechanism):

@@ -206,7 +206,9 @@ def _store(address: Any, engine: Any, requested: Header | None, spark: Any) -> S
         raise ArgumentError(f"spark must come with engine='spark', got engine={chosen!r}")
     if kind == "memory":
         if requested is None:
-            raise ArgumentError("address must be on disk to be opened, got 'memory:'")
+            raise ArgumentError(
+                "address must be on disk, got 'memory:' (a state in memory cannot be opened again)"
+            )
         return MemoryStore(requested, address)
     if kind == "duckdb":
         try:

@@ -117,7 +117,7 @@ class BudgetedTraining:
 
     def __init__(self, engine: Any, optimizer: Any, data_loader: Any, filter: Filter):
         checks.instance("filter", filter, Filter, "a filter")
-        checks.instance("optimizer", optimizer, DPOptimizer, "the one of make_private")
+        checks.instance("optimizer", optimizer, DPOptimizer, "the optimizer of make_private")
         kind = type(optimizer).__name__
         if kind not in _OPTIMIZERS:
             raise UnsupportedError(
@@ -193,7 +193,7 @@ class BudgetedTraining:
     def batches(self) -> Iterator[Any]:
         """The batches of the epoch that was admitted last."""
         if self._left == 0:
-            raise BudgetError("no epoch is admitted: request one first")
+            raise BudgetError("no epoch has been admitted; call spend() first")
         self.data_loader.batch_sampler.steps = self._left
         yield from self.data_loader
 
@@ -201,7 +201,7 @@ class BudgetedTraining:
         """Runs after clipping and noise, before the model changes."""
         rate = float(self.data_loader.batch_sampler.sample_rate)
         if self._left == 0:
-            raise BudgetError("a step was not admitted: request another epoch first")
+            raise BudgetError("this step was not admitted; call spend() for another epoch first")
         if optimizer.accumulated_iterations != 1:
             raise ArgumentError(
                 "batches must not be accumulated: a record could be in several of them, got "

@@ -158,7 +158,9 @@ def guard_opendp(
         UnsupportedError: the measurement has no proven loss under the relation.
     """
     if d_in is None:
-        raise ArgumentTypeError("d_in must be the distance that one unit makes, got None")
+        raise ArgumentTypeError(
+            "d_in must be the distance between neighbouring data sets, got None"
+        )
     names, one = arguments.names(budgets)
     declared = {name: ledger.budget(name).relation for name in names}
     if len(set(declared.values())) > 1:

@@ -37,7 +37,7 @@ class Composed(Mechanism):
         )
         if not self.supported:
             raise ArgumentError(
-                "mechanisms must have a neighbouring relation in common, got "
+                "mechanisms must share a relation, got "
                 + "; ".join(f"{m.kind}: {', '.join(m.supported)}" for m in self.mechanisms)
             )
 

@@ -448,5 +448,7 @@ def as_workloads(given: Any) -> tuple[Workload, ...]:
 def _different(workloads: tuple[Workload, ...]) -> tuple[Workload, ...]:
     known = [one.name for one in workloads]
     for name in known:
-        checks.require(known.count(name) == 1, "workload", "made of different names", name)
+        checks.require(
+            known.count(name) == 1, "workload", "made of workloads with different names", name
+        )
     return workloads

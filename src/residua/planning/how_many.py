@@ -104,8 +104,7 @@ def are_admitted(
             return enough
     if n > MOST and not filter.can_skip:
         raise ArgumentError(
-            f"n must be so small that at most {MOST} requests are decided by {filter.kind},"
-            f" which decides one by one, got {n} requests"
+            f"n must be at most {MOST}: {filter.kind} decides one request at a time, got {n}"
         )
     if known:
         found = decreasing_count(*known, n)

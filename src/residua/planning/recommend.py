@@ -232,7 +232,7 @@ def _least_noise(
         return None
     # Bisection went by the composition alone: the plan itself has the last word.
     if planned and not is_admitted(found):
-        raise ArgumentError(f"workload must be one that a plan can hold, got {runs!r}")
+        raise ArgumentError(f"workload must fit a plan filter, got {runs!r}")
     return tried[found], runs_of(found)
 
 

@@ -137,7 +137,7 @@ class Workload:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise ArgumentError(f"workload must be a file to read, got {path} ({error})") from None
+            raise ArgumentError(f"workload must be a readable file, got {path} ({error})") from None
         try:
             return cls.from_json(text, Path(path).stem)
         except (ArgumentError, ArgumentTypeError) as error:

@@ -76,7 +76,7 @@ def gaussian(
     if mu is not None:
         if sensitivity is not None:
             raise ArgumentTypeError(
-                f"sensitivity goes with sigma, not with mu, got sensitivity={sensitivity!r}"
+                f"sensitivity applies to sigma, not to mu, got sensitivity={sensitivity!r}"
             )
         top, bottom, name, value = checks.non_negative("mu", mu), 1.0, "mu", mu
     else:

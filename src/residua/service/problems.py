@@ -38,7 +38,7 @@ KINDS = {
     "key-reused": Kind(409, "The key was already used for another request"),
     "already-spent": Kind(409, "The query that the receipt permits has run"),
     "contended": Kind(503, "The budgets changed while this was decided", True),
-    "outcome-unknown": Kind(503, "Ask again with the same key", True),
+    "outcome-unknown": Kind(503, "Repeat the request with the same key", True),
     "store-unavailable": Kind(503, "The store cannot be reached", True),
     "read-only-ledger": Kind(503, "The ledger is read-only"),
     "unsafe-store": Kind(503, "The store may lose what it acknowledged"),
@@ -59,14 +59,14 @@ KINDS = {
     "worker-lost": Kind(503, "The process that computed this died", True),
     "client-left": Kind(499, "The client left before the answer"),
     "shutting-down": Kind(503, "The service is shutting down", True),
-    "internal-error": Kind(500, "Something went wrong inside"),
+    "internal-error": Kind(500, "The service failed"),
 }
 """Every kind of problem, by the end of its `type`; those of exceptions have their names."""
 
 WITHHELD: dict[type[errors.ResiduaError], str] = {
     errors.StoreUnavailable: "the store cannot be reached; nothing was spent",
     errors.UnsafeStore: "the store may lose what it acknowledges; nothing was spent",
-    errors.OutcomeUnknown: "the store did not tell the outcome; ask again with the same key",
+    errors.OutcomeUnknown: "the outcome is unknown; repeat the request with the same key",
 }
 """Texts in place of errors of the store, whose own words name users, hosts and schemas."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]*://\S+")

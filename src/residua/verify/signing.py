@@ -60,7 +60,9 @@ def check_signature(text: str, public_key: str | None = None) -> dict[str, Any]:
     try:
         ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, body)
     except (invalid, ValueError):
-        raise ArgumentError("signature must be one of this report, got another") from None
+        raise ArgumentError(
+            "signature must be of this report; it belongs to another report"
+        ) from None
     return report
 
 

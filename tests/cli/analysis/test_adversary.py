@@ -122,7 +122,7 @@ def test_attack_says_which_guarantee_each_line_is_about() -> None:
         (
             ("natural", "free", "--rounds", "40", *(x for e in range(1, 9)
              for x in ("--pure-dp", f"eps={e}"))),
-            "compositions of fewer than 40",
+            "compositions of fewer than 40 queries",
         ),
     ],
 )  # fmt: skip
@@ -172,7 +172,7 @@ def test_figures_names_what_is_wrong(tmp_path: Path) -> None:
         assert said in refusal("figures", *arguments)
     assert "--draw must come with --filter" in refusal("attack", "--draw", "x.svg")
     wrong = refusal("natural", "cost", *BUDGET, *CROSSING, "--draw", str(tmp_path / "tree.xyz"))
-    assert "the file must be one to draw to" in wrong
+    assert "path must be a file that can be written" in wrong
 
 
 def test_without_matplotlib_the_numbers_stand(

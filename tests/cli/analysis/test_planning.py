@@ -111,7 +111,7 @@ def test_a_union_is_json_or_its_components_with_bars() -> None:
             ("plan", "--filter", "gdp mu=1 | zcdp rho=1", "--laplace", "scale=2"),
             "eps must be given",
         ),
-        (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "on either side of each |"),
+        (("plan", "--filter", "pure eps=1 |", "--laplace", "scale=2"), "on both sides of each |"),
         (("compare",), "got no --eps"),
         (("compare", "--eps", "1"), "got no --delta"),
         (("compare", "--laplace", "scale=2"), "got no --eps"),

@@ -92,7 +92,7 @@ def test_without_an_anchor_a_recovery_needs_a_vouched_head(
     assert "not vouched for" in run(*given, code=4)
     for wrong in (head, "b=3f0a", f"b=x:{head}"):
         assert "--head" in refusal(*given, "--head", wrong)
-    assert "vouched for was another" in run(*given, "--head", f"b=0:{head}", code=4)
+    assert "but another one was vouched for" in run(*given, "--head", f"b=0:{head}", code=4)
     assert run_json(*given, "--head", f"b=1:{head}") == {"applied": 0, "retired": []}
     run("verify", store, "--expect-head", f"b=1:{head}")
 

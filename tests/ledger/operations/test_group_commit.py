@@ -150,7 +150,7 @@ class _Key:
         return self.line
 
 
-def test_whoever_is_interrupted_at_whatever_line_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_caller_interrupted_at_any_line_does_not_block_others(tmp_path: Path) -> None:
     with rz.open_ledger(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         ledger.create_budget("b", rz.PureFilter(600.0))
         ledger.spend("b", PureDp(0.25))

@@ -349,7 +349,7 @@ def test_a_directory_that_is_read_only_from_here_alone_may_be_written_to(
     (tmp_path / "m").mkdir()
     ran = run(MOUNTED, tmp_path / "m", "bound", before=("unshare", "-m"))
     if wal:
-        assert "nothing can be written beside it" in ran.stdout, ran.stderr
+        assert "where nothing can be written" in ran.stdout, ran.stderr
     else:
         assert ran.stdout.splitlines() == ["True True", "read-only"], ran.stderr
 

@@ -70,7 +70,7 @@ def asynchronous(postgres: str, tmp_path: Path) -> Iterator[str]:
             time.sleep(0.02)
 
 
-def test_asynchronous_standbys_must_be_accepted_and_are_then_told(
+def test_asynchronous_standbys_must_be_accepted_and_are_then_reported(
     asynchronous: str, schema_url: str, tmp_path: Path
 ) -> None:
     """Of the store and of the anchor alike: what one of them loses in a failover is lost."""

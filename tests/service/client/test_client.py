@@ -248,7 +248,7 @@ def test_another_s_receipt_permits_nothing(service: Service, name: str) -> None:
     with (
         proxied(service.url, [instead(answer)]) as proxy,
         rz.Client(proxy.url, service.tokens["engine"]) as client,
-        pytest.raises(OutcomeUnknown, match=f"ask again with the key '{name}-mine'"),
+        pytest.raises(OutcomeUnknown, match=f"repeat the call with the key '{name}-mine'"),
     ):
         client.spend(name, LAPLACE, key=f"{name}-mine")
 
@@ -314,7 +314,7 @@ def test_somebody_else_there() -> None:
     thread = Thread(target=answer, daemon=True)
     thread.start()
     with server, rz.Client(f"http://127.0.0.1:{server.getsockname()[1]}") as client:
-        with pytest.raises(ServiceError, match="not the budget service"):
+        with pytest.raises(ServiceError, match="not come from a budget service"):
             client.budget("web")
         with pytest.raises(ServiceError, match="418"):
             client.budget("web")

@@ -72,7 +72,7 @@ def test_after_a_lost_answer_nothing_but_an_unknown_outcome(
     key, token = f"{name}-k", service.tokens["engine"]
     with (
         proxied(service.url, [FAULTS[fault]], refuse=True) as proxy,
-        pytest.raises(OutcomeUnknown, match=f"ask again with the key '{key}'") as caught,
+        pytest.raises(OutcomeUnknown, match=f"repeat the call with the key '{key}'") as caught,
     ):
         spend(proxy.url, token, name, key=key, attempts=2)
     assert "nothing was spent" not in str(caught.value)
@@ -117,7 +117,7 @@ def test_reading_has_no_outcome(service: Service, name: str) -> None:
     with (
         proxied(service.url, [nonsense]) as proxy,
         rz.Client(proxy.url, token) as client,
-        pytest.raises(ServiceError, match="not the budget service"),
+        pytest.raises(ServiceError, match="not come from a budget service"),
     ):
         client.budget(name)
 

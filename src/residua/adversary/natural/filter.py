@@ -279,7 +279,8 @@ def _proven(
         return Proven(budget, True, why)
     if rounds is None:
         raise ArgumentError(
-            "rounds must be given unless the natural filter is free in any number, got None"
+            "rounds must be given unless the natural filter is free in any number of rounds,"
+            " got None"
         )
     try:
         finite = all(member.is_finite for member in members)
@@ -298,8 +299,8 @@ def _proven(
 def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float] | None) -> Proven:
     if point is None:
         raise ArgumentError(
-            "catalogue must be given, or be one of the families gaussian and pure_delta, because"
-            f" for arbitrary queries nothing is proven of the budget {describe(budget)}, got None"
+            "catalogue must be a list of queries, 'gaussian' or 'pure_delta', got None: nothing is"
+            f" proven about arbitrary queries within the budget {describe(budget)}"
         )
     if rounds is None:
         raise ArgumentError("rounds must be given for arbitrary queries, got None")

@@ -45,8 +45,8 @@ def attack(
     For each filter and a small catalogue of queries, the exact worst case over all adaptive
     analysts is compared with the filter's guarantee. Without options, every kind of filter is
     attacked with every built-in catalogue. So are rules that are known to break their promise, to
-    show that the attack finds them. Exit code 1 if a filter breaks its promise, or such a rule is
-    not caught.
+    show that the attack finds them. Exit with status 1 if a filter breaks its promise, or if a
+    known unsound rule is not caught.
 
     Options:
       filter: Attack this filter, as JSON or in short, with these queries.
@@ -357,8 +357,8 @@ def guarantee(
       eps: The eps of the budget.
       delta: The delta of the budget.
       target_delta: The delta to guarantee (default: ten times --delta).
-      points: Cut losses at these points: paper, remark, or sizes like 0.1,0.5,2 (default: the best that
-          are found).
+      points: Cut losses at these points: paper, remark, or sizes like 0.1,0.5,2 (default: the best
+          found).
 
     Example:
       residua natural guarantee --eps 1 --delta 1e-6 --rounds 10

@@ -303,13 +303,18 @@ VERDICTS = {
 
 @command(app, cls=options.QueryCommand)
 def order(
-    first: Annotated[str, typer.Argument(metavar="FIRST", help="A query, or a list of them.")],
-    second: Annotated[str, typer.Argument(metavar="SECOND", help="A query, or a list of them.")],
+    first: Annotated[
+        str, typer.Argument(metavar="FIRST", help="A query, or a JSON list of queries.")
+    ],
+    second: Annotated[
+        str, typer.Argument(metavar="SECOND", help="A query, or a JSON list of queries.")
+    ],
     relation: options.Relation = None,
 ) -> Result:
     """Compare two queries in the Blackwell order.
 
-    Either side may be a JSON list of queries, which are composed: is this day within that budget?
+    Either side may be a JSON list of queries, which are composed, for example to ask whether a day
+    is within a budget.
 
     The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
     the relation. If an order fails, a witness shows it: a point x and the gap between the

@@ -150,9 +150,9 @@ def recommend(
     """Recommend a filter and the noise for a workload, and say why.
 
     Every filter is measured on the workload within (eps, delta), as in residua compare. The
-    recommended filter is the one that admits most; among equals, the one that needs to know least
-    in advance. With -n, or if the workload ends, all of it must be answered: if it does not fit,
-    the least noise with which it fits is computed, with all queries scaled by the same factor.
+    recommended filter is the one that admits most; of equals, the one that needs the least
+    knowledge in advance. With -n, or for a finite workload, all queries must be answered: if they
+    do not fit, compute the least noise with which they do, scaling all by one factor.
 
     Options:
       workload (FILE): Read the workload from this file.

@@ -33,8 +33,8 @@ def init(
     """Create a ledger for budgets in a file or database.
 
     An existing ledger is not changed; its contents are summarised. The anchor beside a SQLite file
-    detects that a backup was restored: keep it where it is. If it belongs to a ledger that was
-    lost, the new ledger is read-only: recover it from an export (residua recover --export).
+    detects that a backup was restored: keep it where it is. If the anchor belongs to a lost ledger,
+    the new ledger is read-only: recover it from an export (residua recover --export).
 
     Example:
       residua init
@@ -78,7 +78,7 @@ def status(ledger: Any) -> Result:
     """Show the ledger at a glance: budgets, reservations, promises.
 
     The head of a budget is the number of its last record and the beginning of that record's hash;
-    --json has the whole hash.
+    --json shows the whole hash.
 
     Example:
       residua status

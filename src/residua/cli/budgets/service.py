@@ -33,15 +33,16 @@ def serve(
     """Run the budget service until it is stopped.
 
     By default it listens on loopback. Every request needs a token, and the service does not listen
-    beyond loopback until a token exists. Settings can also come from the environment (RESIDUA_PORT)
-    or from a file; see docs/service.md. With --json the address is printed as a JSON object.
+    beyond loopback until a token exists. Settings can also come from the environment (such as
+    RESIDUA_PORT) or from a file; see docs/service.md. With --json the address is printed as a JSON
+    object.
 
     Options:
       store (URL): A file, sqlite:///... or postgresql://... (default: RESIDUA_STORE, then
           sqlite:///budgets.db).
       host: Listen on this address.
       port: Listen on this port; 0 for a free one.
-      dev: Treat every caller as an admin; on loopback only.
+      dev: Treat every caller as an admin (loopback only).
       config (FILE): Read settings from this TOML file.
       workers: Number of processes for slow computations.
       log_format: Log as json or text.
@@ -132,7 +133,9 @@ def create(
 @command(group, at=stores.ledger)
 def revoke(
     ledger: Any,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The id of the token, as listed.")],
+    id: Annotated[
+        str, typer.Argument(metavar="ID", help="The token's id (see residua token list).")
+    ],
 ) -> Result:
     """Revoke a token; services notice within a second.
 

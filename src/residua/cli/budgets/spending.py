@@ -38,7 +38,8 @@ Assume = Annotated[
     bool,
     typer.Option(
         "--assume-budget-relation",
-        help="Assume the budget's relation for a black box that declares none, and record that.",
+        help="Assume the budget's relation for a black box that declares none, and record the"
+        " assumption.",
     ),
 ]
 ReplayOk = Annotated[

@@ -73,7 +73,7 @@ def verify(
     if find_spec("flint") is None:
         raise MissingPackage("residua verify", "flint")
     if sign is not None and report is None:
-        raise ArgumentError("--sign must come with --report, got none")
+        raise ArgumentError("--sign needs --report")
     options = {
         "expect_head": stores.expected_heads(expect_head),
         "since": _since(since),
@@ -105,7 +105,7 @@ def _verify(
             served: Report = client.verify(progress=progress, **options)
         return served
     if not ledger.strip():
-        raise ArgumentError(f"LEDGER is empty; {_EXPECTED}")
+        raise ArgumentError(f"LEDGER must not be empty; {_EXPECTED}")
     if "://" not in ledger and not _is_database(Path(ledger)):
         return verify_export(ledger, progress=progress, **options)
     if anchor is not None and "://" not in anchor and not Path(anchor).exists():
@@ -123,7 +123,7 @@ def _verify(
     if anchor is not None and "anchor" not in found.held_against:
         raise ArgumentError(
             f"--anchor (or RESIDUA_ANCHOR) must be this ledger's anchor, got {anchor!r}, which"
-            " knows nothing of it"
+            " has no entry for it"
         )
     return found
 
@@ -134,9 +134,13 @@ def _is_database(path: Path) -> bool:
     try:
         return is_database(path)
     except FileNotFoundError:
-        raise ArgumentError(f"LEDGER: there is no file {str(path)!r}; {_EXPECTED}") from None
+        raise ArgumentError(
+            f"LEDGER must exist: there is no file {str(path)!r}; {_EXPECTED}"
+        ) from None
     except IsADirectoryError:
-        raise ArgumentError(f"LEDGER: {str(path)!r} is a directory; {_EXPECTED}") from None
+        raise ArgumentError(
+            f"LEDGER must be a file, got the directory {str(path)!r}; {_EXPECTED}"
+        ) from None
     except OSError as error:
         raise ArgumentError(f"LEDGER must be a URL or a readable file, got {error}") from None
 

@@ -103,8 +103,8 @@ def demo(out: Path = Path("out"), seed: int = 7, as_json: bool = False) -> Resul
     promise. The spends go through one ledger, which is independently verified at the end. Then the
     natural filter ("compose what was spent and compare") is shown to overspend.
 
-    The ledger is demo.db and replaces that of an earlier demonstration. Any other file of this name
-    is left alone, and the ledger is demo-2.db.
+    Write the ledger to demo.db, replacing an earlier demonstration. If another file has this name,
+    keep it and write demo-2.db.
 
     Options:
       out: Write the ledger and the picture to this directory.
@@ -249,7 +249,7 @@ def _beside(kept: list[Path]) -> str:
     """Why the ledger has another name."""
     if not kept:
         return ""
-    return f" ({', '.join(map(str, kept))} left alone: not from a demonstration)"
+    return f" ({', '.join(map(str, kept))} kept: not from a demonstration)"
 
 
 def _words(report: Any) -> str:

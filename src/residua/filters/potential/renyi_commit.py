@@ -172,7 +172,8 @@ class RenyiCommitFilter(Filter):
             return Potential(of, left, committed)
         if not isinstance(given, Mapping) or not isinstance(inner, Mapping):
             raise ArgumentTypeError(
-                f"to and inner must be JSON objects together, got {checks.shown(inner)}"
+                "to and inner must both be JSON objects or both be null, got"
+                f" {checks.shown(given)} and {checks.shown(inner)}"
             )
         to = from_dict(given)
         return Potential(of, left, committed, to, state_from_json(to, {"kind": to.kind, **inner}))

@@ -61,10 +61,12 @@ class DuckStore(Store):
         name, _, settings = str(path).partition("?")
         self.where, self._path = where, name
         if name.startswith(":memory:"):
-            raise ArgumentError(f"address must be that of a file, got {where!r}: use 'memory:'")
+            raise ArgumentError(f"address must name a file, or be 'memory:', got {where!r}")
         new = not Path(name).exists()
         if new and requested is None:
-            raise ArgumentError(f"address must be that of a state, got nothing at {name!r}")
+            raise ArgumentError(
+                f"address must be that of an existing state: there is nothing at {name!r}"
+            )
         try:
             self._connection = duckdb.connect(name, config=dict(parse_qsl(settings)))
         except duckdb.Error as error:
@@ -138,7 +140,7 @@ class DuckStore(Store):
             except (duckdb.ConversionException, duckdb.InvalidInputException):
                 # DuckDB's own message shows a key.
                 failed: ResiduaError = ArgumentTypeError(
-                    "losses must fit the types of the state, texts UTF-8, got keys that do not"
+                    "losses must have keys that fit the types of the state, and texts in UTF-8"
                 )
             except duckdb.Error as error:
                 failed = StateUnavailable(f"{self.where} cannot be used: {_safe_message(error)}")
@@ -257,7 +259,7 @@ class DuckStore(Store):
             f"SELECT count(*) FROM newcomers SEMI JOIN budgets USING ({_key_names(header)})"
         ).fetchall()[0][0]
         if known:
-            raise ArgumentError("subjects must be new, got some that are there already")
+            raise ArgumentError("subjects must be new, got some that already have a budget")
         cursor.execute(f'INSERT INTO budgets SELECT {_key_names(header)}, "left" FROM newcomers')
         return header, None
 

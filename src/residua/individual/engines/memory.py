@@ -86,7 +86,7 @@ class Columns:
         """Add subjects with what each has."""
         held, had = self._held
         if np.any(places(held, keys) >= 0):
-            raise ArgumentError("subjects must be new, got some that are there already")
+            raise ArgumentError("subjects must be new, got some that already have a budget")
         check_no_duplicates(self.header, _count_repeated(keys))
         self._held = (_joined(held, keys), np.concatenate([had, np.asarray(left, dtype=np.int64)]))
 

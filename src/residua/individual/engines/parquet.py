@@ -150,7 +150,9 @@ class ParquetStore(Store):
 
     def _create(self, requested: Header | None) -> None:
         root = self._root
-        nothing = ArgumentError(f"address must be that of a state, got nothing at {str(root)!r}")
+        nothing = ArgumentError(
+            f"address must be that of an existing state: there is nothing at {str(root)!r}"
+        )
         if requested is None and not all((root / name).is_dir() for name in _FOLDERS):
             raise nothing
         if root.exists():

@@ -94,7 +94,7 @@ class SparkEngine(TableEngine):
                     self._own = True
                 self._session = builder.getOrCreate()
         elif self._session.sparkContext._jsc is None:
-            raise StateUnavailable("the Spark session was stopped, nothing was spent")
+            raise StateUnavailable("the Spark session was stopped; nothing was spent")
         return self._session
 
     def close(self) -> None:
@@ -176,7 +176,7 @@ class SparkEngine(TableEngine):
         if budgets is not None:
             old = self._budgets(header, budgets)
             if not new.join(old, keys, "left_semi").isEmpty():
-                raise ArgumentError("subjects must be new, got some that are there already")
+                raise ArgumentError("subjects must be new, got some that already have a budget")
             new = old.unionByName(new)
         _write(new, after)
 

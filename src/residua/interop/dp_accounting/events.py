@@ -161,7 +161,7 @@ def _mixture(event: Any, relation: str) -> Mechanism:
 
 
 def _randomized_response(event: Any, relation: str) -> Mechanism:
-    why = "randomized response is of one record: its relation is replace-one or zero-out"
+    why = "randomized response answers for one record: its relation is replace-one or zero-out"
     _only(event, relation, (REPLACE_ONE, ZERO_OUT), why)
     noise = checks.probability("noise_parameter", event.noise_parameter)
     k = checks.count("num_buckets", event.num_buckets)
@@ -249,7 +249,7 @@ def _truncated(event: Any, relation: str) -> Mechanism:
     if rate == 0.0 or most == 0:
         return _NOTHING
     if most <= size:
-        why = "a sample that may be cut has a pair under add-remove only"
+        why = "a truncated sample has a pair under add-remove only"
         _only(event, relation, (ADD_REMOVE,), why)
     if sigma == 0.0:
         return _EVERYTHING

@@ -148,7 +148,8 @@ def _from_dict(given: Mapping[str, Any]) -> Query:
     if given.get("kind") != "commit":
         return from_dict(given)
     if set(given) != {"kind", "to"}:
-        raise ArgumentError(f"commit takes only to, got {checks.shown(sorted(map(str, given)))}")
+        names = checks.shown(sorted(map(str, given)))
+        raise ArgumentError(f"commit needs the field to and takes no other, got {names}")
     to = given["to"]
     if isinstance(to, list):
         return Commit([from_dict(each) for each in to])  # type: ignore[arg-type]

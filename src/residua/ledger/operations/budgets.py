@@ -83,7 +83,7 @@ class Create(Request):
     def run(self, work: UnitOfWork) -> BudgetRow:
         name = self.names[0]
         if name in work.entries:
-            raise BudgetExists(f"there is a budget {name!r} already")
+            raise BudgetExists(f"budget {name!r} already exists")
         parent = None if self.parent is None else work.entry(self.parent)
         fields = self._fields(parent)
         if self.new.unprovable is not None:

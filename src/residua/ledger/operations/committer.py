@@ -199,7 +199,7 @@ class Committer:
             if work.writes and self._anchor_error is not None:
                 raise StoreUnavailable(
                     f"the anchor {self.anchor} cannot be written ({self._anchor_error});"
-                    " nothing was spent by this call, and nothing will be until it can"
+                    " nothing was spent, and nothing can be spent until the anchor can be written"
                 )
             if work.writes:
                 work.flush()
@@ -210,8 +210,8 @@ class Committer:
                     self.store.commit(connection, lambda other: _is_committed(other, place))
                 except CommitUnknown as error:
                     raise OutcomeUnknown(
-                        f"{self.store.place} became unavailable while committing ({error}); ask"
-                        " again with the same key; until then it counts as spent"
+                        f"{self.store.place} became unavailable while committing ({error}); repeat"
+                        " the call with the same key (until then it counts as spent)"
                     ) from error
                 faults.point("committed")
                 # The next request extends what open holds need.
@@ -225,7 +225,7 @@ class Committer:
                 except (CommitUnknown, StoreUnavailable, SQLAlchemyError) as error:
                     raise OutcomeUnknown(
                         f"{self.store.place} has the decision, but could not be synced ({error});"
-                        " ask again with the same key; until then it counts as spent"
+                        " repeat the call with the same key (until then it counts as spent)"
                     ) from error
         self._mark(work.heads, work.found_heads)
 
@@ -319,13 +319,13 @@ class Committer:
             last = max((seq for seq, _ in marks), default=-1)
             for seq, hash in marks:
                 if entry.head_seq < seq:
-                    self._close(name, f"ends with number {entry.head_seq}", seq)
+                    self._close(name, f"ends with record {entry.head_seq}", seq)
                 there: str | None = entry.head_hash
                 if entry.head_seq > seq:
                     # Of two, the last one tells: the anchor's records are on one chain.
                     there = hash if seq < last else rows.hash_at(work.connection, name, seq)
                 if there != hash:
-                    self._close(name, f"has another record of number {seq}", seq)
+                    self._close(name, f"has another record {seq}", seq)
 
     def check_one_chain(self, new: Marks, found: Marks, said: Marks) -> None:
         """Raise where the anchor knows records that are on another chain than those to be marked.
@@ -347,7 +347,7 @@ class Committer:
 
     def _close(self, name: str, found: str, number: int) -> NoReturn:
         self.closed = ReadOnlyLedger(
-            f"budget {name!r} {found}, but number {number} was acknowledged: a backup was restored,"
+            f"budget {name!r} {found}, but record {number} was acknowledged: a backup was restored,"
             " or records were changed; recover the ledger (residua recover)"
         )
         raise self.closed
@@ -369,7 +369,8 @@ class Committer:
                 self.pending_marks.update(new)
                 raise OutcomeUnknown(
                     f"the spend is stored, but the anchor {self.anchor} could not be written"
-                    f" ({error}); ask again with the same key; until then it counts as spent"
+                    f" ({error}); repeat the call with the same key (until then it counts as"
+                    " spent)"
                 ) from error
         faults.point("anchored")
         self.anchored.update(new)

@@ -82,8 +82,8 @@ class CommitQueue:
             for slot in taken:
                 if not slot.done:
                     slot.error = OutcomeUnknown(
-                        "the transaction was interrupted; ask again with the same key, until then"
-                        " it counts as spent"
+                        "the transaction was interrupted; repeat the call with the same key (until"
+                        " then it counts as spent)"
                     )
             self._leave(mine, taken)
             raise

@@ -145,8 +145,8 @@ def check_holds_provable(
         why = query.unprovable(decides, entry.relation)
         if why is not None:
             raise ArgumentError(
-                f"query must leave the open holds of {entry.name!r} verifiable, and {query} would"
-                f" not be after it: {why}; nothing was spent"
+                f"query must leave the open holds of {entry.name!r} verifiable, but {query} could"
+                f" not be verified after it: {why}; nothing was spent"
             )
 
 

@@ -173,6 +173,6 @@ def check_marked(
             there = hash_at(connection, name, mark[0])
         if there != mark[1]:
             raise ReadOnlyLedger(
-                f"number {mark[0]} of budget {name!r} was acknowledged while the ledger was"
-                " recovered, and is not in it: recover it again"
+                f"record {mark[0]} of budget {name!r} was acknowledged during the recovery, but is"
+                " missing in the recovered ledger: recover it again"
             )

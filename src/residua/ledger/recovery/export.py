@@ -188,7 +188,7 @@ def _read(given: Iterable[str], name: str) -> Exported:
     for number, line in enumerate(given, 1):
         if not isinstance(line, str):
             raise ArgumentTypeError(
-                f"export must be lines of text, got {checks.shown(line)} for line {number}"
+                f"line {number} of the export must be text, got {checks.shown(line)}"
             )
         try:
             if line.startswith('{"content"'):

@@ -30,10 +30,7 @@ def check_spares(what: str, path: Path) -> None:
     if path.is_file():
         with path.open("rb") as file:
             if _KEPT.match(file.read(64)):
-                raise ArgumentError(
-                    f"{what} must be a separate file for exports, got {path}, which is a database"
-                    " or an anchor"
-                )
+                raise ArgumentError(f"{what} must not be a database or an anchor, got {path}")
 
 
 def write_lines(to: str | Path | IO[str], lines: Iterable[str]) -> int:

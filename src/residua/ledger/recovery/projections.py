@@ -106,13 +106,15 @@ class Derivation:
                 name, seq = each["budget"], each["seq"]
                 entry = self.work.entries.get(name)
                 if entry is None or entry.head_seq < seq:
-                    lacking[name] = f"number {seq} was written together with one of others"
+                    lacking[name] = (
+                        f"record {seq} was written together with records of other budgets"
+                    )
         for record in self._closed:
             for name, seq in record.body["below"].items():
                 entry = self.work.entries.get(name)
                 if entry is None or entry.head_seq < seq:
                     above = record.budget
-                    lacking[name] = f"number {seq} was written before {above!r} was retired"
+                    lacking[name] = f"record {seq} was written before {above!r} was retired"
         return lacking
 
     def _check_below(self) -> None:

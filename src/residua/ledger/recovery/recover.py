@@ -99,8 +99,8 @@ def _retry(
                 ) from error
         except CommitUnknown as error:
             raise OutcomeUnknown(
-                f"{where} became unavailable while committing ({error}); whether the ledger is"
-                " recovered is not known: recover it again, in the same way"
+                f"{where} became unavailable while committing ({error}); it is unknown whether"
+                " the ledger was recovered: run the same recovery again"
             ) from error
     committer.ledger = done.ledger
     try:
@@ -141,7 +141,7 @@ def _check_present(committer: Committer, connection: Connection, incarnation: st
     """Raise if another recovery has finished since: then that one begins the anchor."""
     if facts_in(connection).get("incarnation") != incarnation:
         raise ReadOnlyLedger(
-            f"{committer.store.place} was recovered again since, by another process: open it again"
+            f"another process has recovered {committer.store.place} since then; open it again"
         )
 
 
@@ -259,8 +259,8 @@ class _Recovery:
             return None
         raise ReadOnlyLedger(
             f"the anchor {self.committer.anchor} belongs to another ledger, {said.ledger}, and this"
-            f" is {self.ledger}: if the store of that one was lost, give its export to a ledger"
-            " without budgets; else name another anchor"
+            f" is {self.ledger}: if that ledger was lost, recover its export into a ledger without"
+            " budgets; otherwise use another anchor"
         )
 
     def _adopt(self, connection: Connection) -> None:
@@ -403,21 +403,23 @@ class _Recovery:
         for name, (seq, head) in {} if self.said is None else self.said.marks.items():
             entry = work.entries.get(name)
             if entry is None:
-                lost[name] = f"number {seq} was acknowledged, and nothing of it is left"
+                lost[name] = f"record {seq} was acknowledged, but nothing of the budget is left"
             elif entry.head_seq < seq:
-                lost[name] = f"number {seq} was acknowledged, the store ended with its predecessors"
+                lost[name] = f"record {seq} was acknowledged, but the store ended before it"
             elif work.record_at(name, seq).hash != head:
-                lost[name] = f"number {seq} was acknowledged as {head[:12]}…, and is another one"
+                lost[name] = f"record {seq} was acknowledged as {head[:12]}…, but it is another one"
         for name in self.vouched:
             if name not in work.entries:
-                lost.setdefault(name, "it was vouched for, and nothing of it is left")
+                lost.setdefault(name, "a record was vouched for, but nothing of the budget is left")
         for name, entry in work.entries.items():
             if name in self.vouched and not self._ends_with(entry, *self.vouched[name]):
-                lost.setdefault(name, f"it ends with {entry.head_seq}, vouched for was another")
+                lost.setdefault(
+                    name, f"it ends with record {entry.head_seq}, but another one was vouched for"
+                )
             elif name not in self.vouched and not self._anchored(entry):
                 lost.setdefault(
                     name,
-                    f"records after {entry.head_seq} may be lost: the anchor does not exclude it,"
+                    f"records after {entry.head_seq} may be lost: the anchor does not rule it out,"
                     " and its last record was not vouched for",
                 )
         return {name: why for name, why in lost.items() if not _is_given_up(work, name)}

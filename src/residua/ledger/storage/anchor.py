@@ -331,8 +331,8 @@ def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
         return
     if newer(known.incarnation, said.incarnation):
         raise ReadOnlyLedger(
-            f"the anchor {anchor} belongs to a later recovery, by another process: open the"
-            " ledger again"
+            f"another process has recovered this ledger since it was opened (anchor {anchor});"
+            " open the ledger again"
         )
 
 
@@ -344,11 +344,12 @@ def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) ->
     lost = {}
     for name, (seq, head) in said.items():
         if name not in heads:
-            lost[name] = f"the anchor knows it up to number {seq}, the store does not know it"
+            lost[name] = f"the anchor has it up to record {seq}, but the store does not have it"
         elif heads[name][0] < seq:
-            lost[name] = f"the anchor knows number {seq}, the store ends with {heads[name][0]}"
+            last = heads[name][0]
+            lost[name] = f"the anchor has record {seq}, but the store ends with record {last}"
         elif hash_at.get((name, seq)) != head:
-            lost[name] = f"number {seq} was acknowledged as {head[:12]}…, the store has another"
+            lost[name] = f"record {seq} was acknowledged as {head[:12]}…, but the store has another"
     return lost
 
 

@@ -227,8 +227,8 @@ def connect(path: Path, read_only: bool) -> sqlite3.Connection:
         if left or not is_read_only(path):
             why = f"{left[0].name} holds what was written last" if left else str(error)
             raise StoreUnavailable(
-                f"{path} cannot be read where nothing can be written beside it ({why}): open it,"
-                " with the files beside it, where that is possible"
+                f"{path} cannot be read where nothing can be written ({why}): open it, with the"
+                " files beside it, in a writable directory"
             ) from error
     # Nobody writes, so no lock has to announce this reader.
     return _probed(_opened(path, "?immutable=1"))

@@ -69,7 +69,9 @@ def listed_atoms(pld: Pld) -> Atoms:
     if exact is not None:
         return atoms_from_exact(exact)
     if evaluator._table_size > _WRITTEN_OUT:
-        raise ArgumentError(f"too many atoms to write out ({evaluator._table_size:.3g}): {pld!r}")
+        raise ArgumentError(
+            f"pld has too many atoms to write out (about {evaluator._table_size:.3g}): {pld!r}"
+        )
     table = evaluator._table
     p, q = table.p, np.exp(table.log_p - table.z)
     kept = (p > 2.0**-1000) & (q > 2.0**-1000)

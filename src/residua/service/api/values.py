@@ -316,8 +316,8 @@ class _Reading(dict[str, Any]):
 
     def __init__(self, data: Any):
         if not isinstance(data, Mapping):
-            raise ServiceError("something answered that is not the budget service")
+            raise ServiceError("the answer did not come from a budget service")
         super().__init__(data)
 
     def __missing__(self, name: str) -> Any:
-        raise ServiceError(f"the answer lacks {name!r}: another version answered")
+        raise ServiceError(f"the answer lacks {name!r}: the service has another version")

@@ -91,7 +91,7 @@ def keyed(
         if found.key != key:
             raise OutcomeUnknown(
                 f"the answer belongs to another request, with the key {found.key!r};"
-                f" ask again with the key {key!r}"
+                f" repeat the call with the key {key!r}"
             )
         return found
 
@@ -223,7 +223,7 @@ class Attempts(Generic[T]):
 
     def _unknown(self, error: Exception) -> OutcomeUnknown:
         key = self._call.key
-        again = f"ask again with the key {key!r}" if key else "check before you repeat the call"
+        again = f"repeat the call with the key {key!r}" if key else "check before you repeat it"
         return OutcomeUnknown(
             f"{self._url} gave no answer that tells the outcome"
             f" ({_named(error.__cause__ or error)}); {again}"
@@ -270,7 +270,7 @@ def headers(token: Any) -> dict[str, str]:
     text = token.strip() if isinstance(token, str) else ""
     if not (text and text.isascii() and text.isprintable()):
         # The token itself is not shown.
-        raise ArgumentError("token must be a string that is a token, got something else")
+        raise ArgumentError("token must be a string like rz_ID_SECRET, got something else")
     return {**common, "Authorization": f"Bearer {text}"}
 
 
@@ -331,8 +331,8 @@ class Sessions(Generic[H]):
             self.both: tuple[H, H] = self._make()
         except (ValueError, httpx.InvalidURL) as error:
             raise ArgumentError(
-                f"proxy must be the address of a proxy, as an argument or in the environment,"
-                f" got something else ({type(error).__name__})"
+                "proxy must be a URL (check the argument and the environment variables):"
+                f" the given one cannot be used ({type(error).__name__})"
             ) from None
         # The last thing: until then no thread of a child takes what is there for its own.
         self._process = os.getpid()

@@ -153,7 +153,7 @@ def _are_amounts(stated: list[Any]) -> bool:
 def _set_aside(hold: Record, own: Mapping[str, Any]) -> SetAside:
     takes, component = own["takes"], own.get("component")
     if not own.keys() <= {"takes", "component"} or ("component" in own and component is None):
-        raise ValueError(f"a hold sets aside takes, and perhaps in a component, got {own!r:.60}")
+        raise ValueError(f"a hold must have takes, and may have a component, got {own!r:.60}")
     if not isinstance(takes, list) or not takes:
         raise ValueError(f"takes must be a list of amounts, got {takes!r:.60}")
     try:

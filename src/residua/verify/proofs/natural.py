@@ -251,7 +251,7 @@ def _tail(loss: Loss, size: Fraction) -> Ball:
         return normal((v / 2 - e) / root) + normal((-e - v / 2) / root)
     make = None if loss.variance else law_of(loss)
     if make is None:
-        raise Unknown("no formula for the sizes of a composition")
+        raise Unknown("no formula for the loss sizes of a composition")
     law = make()
     if isinstance(law, Central):
         if e > law.e:

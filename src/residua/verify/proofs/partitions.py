@@ -61,7 +61,7 @@ class Part:
             for other in self.beside:
                 proofs.append(_under(self.cap, guarantee_of(config) + guarantee_of(other)))
         except (Underivable, Unknown) as error:
-            return undecided(f"not told from the parent's promise: {error}")
+            return undecided(f"not shown to keep the parent's promise: {error}")
         except Infinite as error:
             return refuted(f"exceeds the parent's promise: {error}")
         except UNREADABLE as error:
@@ -69,7 +69,7 @@ class Part:
         found = all_of(proofs)
         if found.verdict == "proven":
             return proven("the partition promises no more than its parent")
-        word = "exceeds" if found.verdict == "refuted" else "not told from"
+        word = "exceeds" if found.verdict == "refuted" else "not shown to keep"
         return Proof(found.verdict, f"{word} the parent's promise: {found.reason}")
 
 

@@ -75,7 +75,7 @@ async def history(
     "/budgets/{name}/export",
     summary="Export the history",
     response_class=StreamingResponse,
-    responses=json_lines("Records, one a line."),
+    responses=json_lines("The records, one per line."),
 )
 async def export(request: Request, name: BudgetName) -> Response:
     """The whole chain of a budget as JSON Lines, each record with its hash."""

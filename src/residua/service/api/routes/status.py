@@ -104,7 +104,7 @@ async def verify(request: Request) -> Response:
     "/v1/export",
     summary="Export the ledger",
     response_class=StreamingResponse,
-    responses=json_lines("The ledger, one line each."),
+    responses=json_lines("The ledger, one record or table per line."),
 )
 async def export(request: Request) -> Response:
     """Everything, as `residua export` writes it: enough to verify the ledger elsewhere."""
