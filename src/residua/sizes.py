@@ -25,6 +25,8 @@ LARGEST_COUNT = 1 << 53
 """Of copies, steps and categories: whole numbers up to here are floats."""
 MOST_COMPONENTS = 16
 """Of a union, or of what `auto` becomes."""
+MOST_HOLDS = 256
+"""Open holds of one budget: where costs do not add up, each spend decides all of them again."""
 
 LONGEST_PROVABLE_LIST = 256
 """Of atoms, points of a curve, orders, or mechanisms that are composed, in a ledger."""

@@ -146,3 +146,28 @@ def test_extreme_parameters_end_soon_in_little_memory(
     texts = [chain.texts()[0], canonical(body)]
     report = verify_records({"b": texts}, chain.tables, limit=5.0)
     assert report.steps[1].verdict != "refuted"
+
+
+def test_large_tables_are_counted() -> None:
+    """Tables that a forger made large took a minute and more memory than a step may use."""
+    from residua.verify.arithmetic.work_limit import Exhausted, limit_work
+    from residua.verify.proofs.natural import profile_first
+    from residua.verify.proofs.potentials import potential_of
+
+    head = {"cells": 10, "delta": 1e-6, "eps": 1.0, "half": 2_000_000, "v": 1, "whole": 4096}
+    numbers = bytes(8 * (2 * 2_000_000 + 1))
+    with limit_work(60.0), pytest.raises(Exhausted, match="memory limit"):
+        potential_of({"potential": json.dumps(head).encode() + b"\n" + numbers})
+    sizes = [1.0 + n for n in range(700_000)]
+    plan = {"v": 1, "points": sizes, "draws": [0] * (len(sizes) - 1), "eps": 1.0, "delta": 1e-6}
+    with limit_work(60.0), pytest.raises(Exhausted, match="work limit"):
+        profile_first({}, {}, {"plan": json.dumps(plan).encode()})
+
+
+def test_a_message_does_not_repeat_all_of_a_large_value() -> None:
+    chain = written_by(rz.PureFilter(1.0), [m.PureDp(0.25)])
+    body = json.loads(chain.records[1].text)
+    for left in ("9" * 10_000, ["9" * 10_000], ["9" * 10_000, "1"]):
+        body["after"]["left"] = left
+        report = verify_records({"b": [chain.texts()[0], canonical(body)]}, {})
+        assert report.steps[1].verdict == "refuted" and len(report.steps[1].reason) < 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -128,3 +130,28 @@ def test_costs_that_depend_on_the_state_are_not_added_up() -> None:
     chain = Written(rz.GdpResidueFilter(1.0))
     _hold(chain, "one", 0.1, _takes("0.5"))
     assert verify_records({"b": chain.texts()}, {}).steps[1].verdict == "undecided"
+
+
+def test_a_sum_of_many_fractions_is_as_long_as_it_is(tmp_path: Path) -> None:
+    """More digits than Python writes in decimal ended the verifier."""
+    ledger = rz.open_ledger(f"sqlite:///{tmp_path}/budgets.db")
+    ledger.create_budget("b", rz.GdpFilter(3.0))
+    for n in range(50):
+        parts = tuple(m.Gaussian(sigma=1000.0 + math.sqrt(4 * n + k)) for k in range(4))
+        ledger.reserve("b", m.Composed(parts))
+    assert ledger.verify().ok
+
+
+def test_an_amount_beyond_floats_is_refuted() -> None:
+    chain = Written(rz.PureFilter(1.0))
+    _hold(chain, "one", 0.1, _takes("9" * 1400))
+    step = _report(chain, {}).steps[-1]
+    assert step.verdict == "refuted" and "E+1400 is set aside" in step.reason
+
+
+def test_no_more_holds_are_open_than_a_ledger_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    from residua.verify.chains import holds
+
+    monkeypatch.setattr(holds, "MOST_HOLDS", 1)
+    report = _report(_two_holds(), {3: {"holds": []}})
+    assert "2 holds are open, at most 1 may be" in report.problems[0].what

@@ -43,10 +43,9 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import identity
 from residua.pld.pld import Pld
 from residua.provable import unprovable
+from residua.sizes import MOST_HOLDS
 from residua.work_limit import OPERATIONS, UNLIMITED, attempt, remembered, work
 
-MOST_HOLDS = 256
-"""Open holds of one budget: where costs do not add up, each spend decides all of them again."""
 SEARCH_LIMIT = OPERATIONS // 30
 """Operations that the search for what would fit takes at most in a refusal: less than a second."""
 _CANDIDATE_PART = 60_000

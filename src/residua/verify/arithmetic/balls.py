@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import Decimal
+from decimal import MAX_EMAX, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -78,6 +78,12 @@ def rational(value: Ball) -> Fraction:
 def near(value: Ball) -> float:
     """A float near the middle, for searches and reports only."""
     return float(value.mid())
+
+
+def nine_digits(value: Fraction) -> str:
+    """A number for a message, however large: a float could not hold what a forged record says."""
+    top, bottom = (Decimal(part) for part in value.as_integer_ratio())
+    return str(Context(prec=9, Emax=MAX_EMAX).divide(top, bottom))
 
 
 def normal(x: Ball) -> Ball:

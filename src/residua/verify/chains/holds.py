@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from residua.records import Record, canonical
+from residua.sizes import MOST_HOLDS
 from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.groups import members_of
 from residua.verify.descriptions.configurations import Unreadable, amount
@@ -93,6 +94,8 @@ class Holds:
             return []
         stated = record.body["holds"]
         count = len(self._open)
+        if count > MOST_HOLDS:
+            raise ValueError(f"{count} holds are open, at most {MOST_HOLDS} may be")
         if not isinstance(stated, list) or len(stated) > count:
             raise ValueError(
                 f"holds must have states of the last of {count} open holds, got {stated!r:.60}"

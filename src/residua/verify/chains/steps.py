@@ -184,7 +184,9 @@ def _sum_tasks(record: Record, config: Any, after: Any, holds: Sum) -> Iterator[
         claim = partial(prove_set_aside, config, after, place, takes, asked)
         name = f"hold {hold.body['hold']!r}"
         yield Task(budget, seq, _key("suffices", *shown), claim, holds=name)
-    key = _key("room", config, after, place, [str(each) for each in holds.total])
+    # In hexadecimal, which has no limit: sums of fractions grow long.
+    total = [[hex(part) for part in each.as_integer_ratio()] for each in holds.total]
+    key = _key("room", config, after, place, total)
     claim = partial(prove_room, config, after, place, holds.total)
     yield Task(budget, seq, key, claim, holds=ALL_HOLDS)
 

@@ -27,6 +27,8 @@ Tables = Mapping[str, bytes]
 
 _LEAST_EPS = 2.0**-1000
 """The least `eps` that is not 0: its square is still a float."""
+_LONGEST_AMOUNT = 1500
+"""Characters of an amount: the square of the least `eps` has some seven hundred digits."""
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 """The largest float below 1: a delta of 1 promises nothing."""
 
@@ -257,13 +259,13 @@ class Unreadable(Exception):
 
 def amount(value: Any) -> Fraction:
     """An exact amount: a decimal or `p/q`, in quotes, not negative."""
-    # The square of the least `eps` has some seven hundred digits.
-    if not isinstance(value, str) or len(value) > 1500 or not value.isascii():
-        raise Unreadable(f"an amount must be a string, got {value!r}")
+    if not isinstance(value, str):
+        raise Unreadable(f"an amount must be a string, got {value!r:.60}")
     parts = value.split("/")
-    plain = all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts)
+    short = len(value) <= _LONGEST_AMOUNT and value.isascii()
+    plain = short and all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts)
     if not plain or len(parts) > 2 or (len(parts) == 2 and int(parts[1]) == 0):
-        raise Unreadable(f"an amount must be a decimal or p/q, got {value!r}")
+        raise Unreadable(f"an amount must be a decimal or p/q, got {value!r:.60}")
     return Fraction(value)
 
 
@@ -271,7 +273,7 @@ def amounts(state: State, count: int) -> tuple[Fraction, ...]:
     """What is left of each amount."""
     left = state.get("left")
     if not isinstance(left, list) or len(left) != count:
-        raise Unreadable(f"the state must have {count} amounts, got {left!r}")
+        raise Unreadable(f"the state must have {count} amounts, got {left!r:.60}")
     return tuple(amount(value) for value in left)
 
 
@@ -283,13 +285,13 @@ def fingerprint(config: Mapping[str, Any]) -> str:
 def belongs(config: Mapping[str, Any], state: Any) -> str | None:
     """None where a state is one of this configuration, else what is wrong."""
     if not isinstance(state, Mapping):
-        return f"the state is not an object: {state!r}"
+        return f"the state is not an object: {state!r:.60}"
     kind = config["kind"]
     if state.get("kind") != kind:
-        return f"the state is of kind {state.get('kind')!r}, the filter of {kind!r}"
+        return f"the state is of kind {state.get('kind')!r:.60}, the filter of {kind!r}"
     wanted = {"kind", "of", *_STATE_FIELDS.get(kind, {"left"})}
     if set(state) != wanted:
-        return f"a state of {kind} has the fields {sorted(wanted)}, got {sorted(state)}"
+        return f"a state of {kind} has the fields {sorted(wanted)}, got {sorted(state)!s:.200}"
     if kind == "renyi_commit" and (wrong := _wrong_commit(state)) is not None:
         return wrong
     if kind == "natural" and (type(state["rounds"]) is not int or state["rounds"] < 0):

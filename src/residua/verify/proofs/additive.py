@@ -18,7 +18,7 @@ from functools import reduce
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import BITS, LADDER, Ball, ball, bits, near
+from residua.verify.arithmetic.balls import BITS, LADDER, Ball, ball, bits, near, nine_digits
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -57,7 +57,7 @@ def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
     if not cost.tight:
         return undecided(f"{what} falls by less than is known to suffice")
     whole = near(cost.rest()) + float(cost.exact)
-    return refuted(f"{what} falls by {float(spent):.9g}, the cost is {whole:.9g}")
+    return refuted(f"{what} falls by {nine_digits(spent)}, the cost is {whole:.9g}")
 
 
 # -- sizes ------------------------------------------------------------------------------------

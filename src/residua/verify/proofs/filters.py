@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from residua.provable import unprovable, unprovable_commit
-from residua.verify.arithmetic.balls import written
+from residua.verify.arithmetic.balls import nine_digits, written
 from residua.verify.descriptions.configurations import (
     UNREADABLE,
     Config,
@@ -95,8 +95,8 @@ def prove_room(config: Any, state: Any, place: Any, total: tuple[Fraction, ...])
         return refuted(str(error))
     for one, taken in zip(left, total, strict=True):
         if taken > one:
-            what = f"{float(taken):.9g} is set aside"
-            return refuted(f"{what}, and {float(one):.9g} is left")
+            what = f"{nine_digits(taken)} is set aside"
+            return refuted(f"{what}, and {nine_digits(one)} is left")
     return proven("what is set aside is left")
 
 

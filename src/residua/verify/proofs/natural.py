@@ -35,6 +35,7 @@ from flint import arb
 
 from residua.provable.forms import LARGEST_SIZE
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
+from residua.verify.arithmetic.work_limit import work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import (
@@ -177,6 +178,10 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
 # -- profiles -----------------------------------------------------------------------------------
 
 
+_WORK_OF_SIZE = 100
+"""Operations that a proof takes at most for each size of a plan, beside what it declares itself."""
+
+
 def _plan(tables: Tables, name: str) -> dict[str, Any]:
     content = tables.get(name)
     if content is None:
@@ -184,6 +189,7 @@ def _plan(tables: Tables, name: str) -> dict[str, Any]:
     try:
         plan = json.loads(content)
         sizes, draws = plan["points"], plan["draws"]
+        work(_WORK_OF_SIZE * len(sizes))
         good = all(a < b for a, b in pairwise((0.0, *sizes)))
         good = good and len(draws) == max(0, len(sizes) - 1)
         if not good or plan["v"] != 1 or not all(type(n) is int and n >= 0 for n in draws):

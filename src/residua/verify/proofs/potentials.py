@@ -23,6 +23,7 @@ from fractions import Fraction
 from flint import arb
 
 from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
+from residua.verify.arithmetic.work_limit import reserve_memory, work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import lattice_of, multiply
@@ -74,6 +75,8 @@ def potential_of(tables: Tables) -> Potential | None:
             raise ValueError("whole must be a number of levels")
         if len(rest) != 8 * (2 * head["half"] + 1):
             raise ValueError("as many numbers as there are grid points")
+        work(len(rest) / 8)
+        reserve_memory(len(rest) / 8)
         values = struct.unpack(f"<{len(rest) // 8}d", rest)
     except (ValueError, TypeError, struct.error) as error:
         raise Unreadable(f"the table of a potential cannot be read: {error}") from None
