@@ -178,7 +178,7 @@ def test_utility_has_peers_in_the_same_table(
     (theirs,) = (line.split()[3] for line in lines if line.startswith("OpenDP, pure filter"))
     assert ours == theirs
     text = page.read_text(encoding="utf-8")
-    assert text.count("| OpenDP, pure filter | ") == 1 and text.endswith("after\n")
+    assert text.count("\nOpenDP, pure filter ") == 1 and text.endswith("after\n")
 
 
 def test_adapters_read_what_the_suite_draws() -> None:

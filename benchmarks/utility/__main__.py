@@ -93,12 +93,10 @@ def measured(
     return pooled(parts), list(notes)
 
 
-def markdown(found: SuiteComparison, notes: list[str]) -> str:
-    """The table of one budget for a page."""
-    title = f"Within ({found.eps:g}, {found.delta:g}): {found.caption()}"
-    heads = tuple(head.replace("\n", " ") for head in found.headings())
-    text = f"{title}\n\n{pages.markdown([heads, *found.cells()])}"
-    return "\n\n".join([text, *notes])
+def report(found: SuiteComparison, notes: list[str]) -> str:
+    """The table of one budget with its title, as it is printed and as pages show it."""
+    title = f"admitted / non-adaptive optimum within ({found.eps:g}, {found.delta:g})"
+    return "\n".join([title, "", found.table(), *notes])
 
 
 def main(given: list[str] | None = None) -> None:
@@ -109,15 +107,14 @@ def main(given: list[str] | None = None) -> None:
             started = time.perf_counter()
             found, notes = measured(chosen, eps, delta, field)
             reports.append({**found.to_dict(), "notes": notes})
-            texts.append(markdown(found, notes))
+            texts.append(report(found, notes))
             if not chosen.json:
-                print(f"admitted / non-adaptive optimum within ({eps:g}, {delta:g})\n")
-                print("\n".join([found.table(), *notes]))
+                print(texts[-1])
                 print(f"\n{time.perf_counter() - started:.1f} s\n", flush=True)
     if chosen.json:
         print(json.dumps(reports, indent=2))
     if chosen.write:
-        pages.fill(chosen.write, "suite", "\n\n".join(texts))
+        pages.fill(chosen.write, "suite", "\n\n".join(f"```text\n{text}\n```" for text in texts))
 
 
 def _tell(what: str, done: int, total: int) -> None:
