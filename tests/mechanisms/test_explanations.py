@@ -81,7 +81,7 @@ def test_a_missing_kind_is_named() -> None:
     ):
         with pytest.raises(ArgumentError, match=r"kind is missing: .*got only \['scale'\]"):
             from_json(given)
-    with pytest.raises(ArgumentTypeError, match=r"kind must be one of .*got None"):
+    with pytest.raises(ArgumentError, match=r"kind must be one of .*got None"):
         from_json('{"kind": null}')
     assert all(kind in str(refused_kind()) for kind in KINDS)
 
