@@ -226,9 +226,9 @@ def curve(factor: Factor, t: Ball, back: bool = False) -> Ball | None:
     return None
 
 
-def known_curve(factor: Factor, t: Ball) -> Ball:
+def known_curve(factor: Factor, t: Ball, back: bool = False) -> Ball:
     """`h(e^t)` of a factor that is known to have a formula for it."""
-    found = curve(factor, t)
+    found = curve(factor, t, back)
     if found is None:
         raise Unknown("no formula for its curve")
     return found
