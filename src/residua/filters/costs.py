@@ -140,7 +140,7 @@ def gaussian_variance(loss: Pld) -> Fraction:
 
 
 # By the parts: equal PLDs may have been written differently.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _of_parts(parts: tuple[tuple[float, float, int], ...]) -> Fraction:
     return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), _NOTHING)
 

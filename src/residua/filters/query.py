@@ -49,7 +49,7 @@ def loss_of(query: Query, relation: str | None = None) -> Pld:
     return query if isinstance(query, Pld) else _loss(query, relation)
 
 
-@remembered(maxsize=4096)
+@remembered(maxsize=1024)
 def _loss(mechanism: Mechanism, relation: str | None) -> Pld:
     return mechanism.pld(relation=relation_of(mechanism, relation))
 

@@ -31,7 +31,7 @@ DEFAULT_ACCURACY = 1e-6
 """What discretising may cost in `eps` for one use."""
 FINEST_ACCURACY, COARSEST_ACCURACY = 1e-9, 1.0
 """The accuracies that can be asked for."""
-CACHED_PLDS = 4096
+CACHED_PLDS = 1024
 """How many mechanisms keep their PLDs, each for one relation, accuracy and side."""
 
 

@@ -464,7 +464,7 @@ def _unverifiable(
     return _without_proofs(filters, query, relation or ADD_REMOVE)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _without_proofs(
     filters: tuple[Filter, ...], query: Query, relation: str
 ) -> tuple[str | None, ...]:

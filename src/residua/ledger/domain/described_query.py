@@ -105,7 +105,7 @@ def describe_query(given: Any) -> DescribedQuery:
     return _asked(given)
 
 
-@sized_cache(maxsize=4096, size=lambda found: len(found.text))
+@sized_cache(maxsize=1024, size=lambda found: len(found.text))
 def _remembered(given: Pld | Mechanism | str) -> DescribedQuery:
     return _asked(given)
 
