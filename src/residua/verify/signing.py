@@ -61,7 +61,7 @@ def check_signature(text: str, public_key: str | None = None) -> dict[str, Any]:
         ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, body)
     except (invalid, ValueError):
         raise ArgumentError(
-            "signature must be of this report; it belongs to another report"
+            "signature must be of this report, got one that does not match its text and key"
         ) from None
     return report
 

@@ -150,3 +150,9 @@ def _inverse_erfc(y: mpf) -> mpf:
         if abs(step) < mpf(10) ** -60:
             return x
     raise AssertionError(y)
+
+
+@pytest.mark.parametrize("scale, count", [(3.0, 3), (4.0, 8), (8.0, 8)])
+def test_many_levels_are_as_narrow_as_few(scale: float, count: int) -> None:
+    found = (count * rz.laplace(scale=scale)).tradeoff_bounds(np.linspace(0.0, 1.0, 501))
+    assert float(np.max(found.hi - found.lo)) < 2e-4

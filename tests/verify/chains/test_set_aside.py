@@ -146,7 +146,7 @@ def test_an_amount_beyond_floats_is_refuted() -> None:
     chain = Written(rz.PureFilter(1.0))
     _hold(chain, "one", 0.1, _takes("9" * 1400))
     step = _report(chain, {}).steps[-1]
-    assert step.verdict == "refuted" and "E+1400 is set aside" in step.reason
+    assert step.verdict == "refuted" and "1e+1400 is set aside" in step.reason
 
 
 def test_no_more_holds_are_open_than_a_ledger_allows(monkeypatch: pytest.MonkeyPatch) -> None:

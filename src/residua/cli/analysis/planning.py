@@ -237,6 +237,12 @@ def compare(
     """
     from residua.planning import compare_filters
 
+    if eps is None and delta is None and query and len(query) == 2:
+        one, other = query
+        raise ArgumentError(
+            "--eps and --delta must be given, got neither; to order two queries, run"
+            f" residua order {one} {other}"
+        )
     eps, delta = descriptions.both_of(eps, delta)
     if query and workload is not None:
         raise ArgumentError(f"give a workload or queries, got both: {workload} and queries")

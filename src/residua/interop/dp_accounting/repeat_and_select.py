@@ -62,8 +62,8 @@ def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) ->
         )
     poisson = shape == math.inf
     added = _poisson(losses, mean) if poisson else _negative_binomial(curve, mean, shape)
-    bounds = {order: _up(Decimal(eps) + added(order)) for order, eps in curve.items()}
-    kept = {order: eps for order, eps in bounds.items() if eps <= LARGEST_DIVERGENCE}
+    bounds = {order: Decimal(eps) + added(order) for order, eps in curve.items()}
+    kept = {order: _up(eps) for order, eps in bounds.items() if eps <= LARGEST_DIVERGENCE}
     if not kept:
         raise ArgumentError(f"mean must leave a finite bound, got {mean!r}")
     return Rdp(tuple(kept), tuple(kept.values()), relation=relation)

@@ -20,6 +20,7 @@ Vertices and conjugates of piecewise-linear curves; `tradeoff.py` has `tau`, `ep
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -70,6 +71,10 @@ _NET = 129
 """Even points of the net from which the levels are guessed then."""
 _STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
 """Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
+_CLOSEST = 50.0 * _ACCURATE
+"""Closer than that, samples of a curve that is not smooth do not see it fall."""
+_GAP, _PARTS = 2.0, 16.0
+"""How much wider than others the spaces between shared samples may be; parts of one at most."""
 _CORE = slice(3, 10)
 """Those near it, whose error is that of the level."""
 
@@ -218,14 +223,35 @@ def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
     with np.errstate(invalid="ignore", divide="ignore"):
         guess = top + 0.5 * step * (a - c) / (a - 2.0 * b + c)
     guess = np.where(np.abs(guess - top) <= step, guess, top)
-    places = np.unique(np.concatenate([net, guess]))
-    places = places[np.diff(places, prepend=-np.inf) > 1e-6 * float(net[1] - net[0])]
+    places = _places(pld, net, guess)
     heights = _heights(pld, places, _ACCURATE)
     reach = int(_STRIDES[-1])
     centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
     at = centre[:, None] + _STRIDES
     t = places[at]
     return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
+
+
+def _places(pld: Pld, net: Floats, guess: Floats) -> Floats:
+    """Where to look at all levels together: at the net, and near the guesses.
+
+    Closer than `_CLOSEST` the curve bends by less than it is wide, if Gaussian noise takes no part:
+    even points do then, where they are fewer. Else at every guess, and between those far apart.
+    """
+    left, right = float(np.min(guess)), float(np.max(guess))
+    even = math.ceil((right - left) / _CLOSEST) + 1
+    if even < 2 * guess.size and not pld._evaluator._is_smooth:
+        return np.unique(np.concatenate([net, np.linspace(left, right, even)]))
+    places = np.unique(np.concatenate([net, guess]))
+    places = places[np.diff(places, prepend=-np.inf) > 1e-6 * float(net[1] - net[0])]
+    gaps = np.diff(places)
+    inside = (places[1:] > left) & (places[:-1] < right)
+    parts = np.where(inside, np.ceil(gaps / (_GAP * np.median(gaps))), 1.0)
+    parts = np.minimum(parts, _PARTS).astype(int)
+    count = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
+    return np.append(
+        np.repeat(places[:-1], parts) + np.repeat(gaps / parts, parts) * count, places[-1]
+    )
 
 
 def _every_second(t: Floats) -> NDArray[np.intp]:

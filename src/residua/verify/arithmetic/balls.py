@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from decimal import MAX_EMAX, Context, Decimal
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -82,8 +82,9 @@ def near(value: Ball) -> float:
 
 def nine_digits(value: Fraction) -> str:
     """A number for a message, however large: a float could not hold what a forged record says."""
-    top, bottom = (Decimal(part) for part in value.as_integer_ratio())
-    return str(Context(prec=9, Emax=MAX_EMAX).divide(top, bottom))
+    with bits(64):
+        mantissa, mark, exponent = str(ball(value).str(9, radius=False)).partition("e")
+    return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + mark + exponent
 
 
 def normal(x: Ball) -> Ball:

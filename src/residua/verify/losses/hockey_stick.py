@@ -300,13 +300,15 @@ def _crossing(tops: Terms, bottoms: Terms, level: Ball) -> Ball | None:
         low *= 2
     while not height(high)[0] > 0 and high < 1e12:
         high *= 2
+    at, step = (low + high) / 2, high - low
     for _ in range(60):
-        at = (low + high) / 2
-        low, high = (at, high) if height(at)[0] < 0 else (low, at)
-    for _ in range(5):
+        # Newton's method, or half of the bracket where that leaves it.
         value, slope = height(at)
-        step = arb((value / slope).mid())
-        at = arb((at - step).mid())
+        low, high = (at, high) if value < 0 else (low, at)
+        before, at = at, arb((at - value / slope).mid())
+        if not low <= at <= high:
+            at = arb(((low + high) / 2).mid())
+        step = at - before
         if abs(near(step)) <= 1e-30 * (1.0 + abs(near(at))):
             break
     width = abs(step) + (1 + abs(at)) * arb(2) ** (16 - ctx.prec)

@@ -51,12 +51,18 @@ def enough_taken(what: str, spent: Fraction, cost: Cost) -> Proof:
     """Whether an amount fell by at least its cost."""
     left = spent - cost.exact
     enough, less = f"{what} falls by at least its cost", f"{what} falls by less than its cost"
-    found = prove_at_most(lambda: (cost.rest(), ball(left)), enough, less)
+    rests: list[Ball] = []
+
+    def sides() -> tuple[Ball, Ball]:
+        rests.append(cost.rest())
+        return rests[-1], ball(left)
+
+    found = prove_at_most(sides, enough, less)
     if found.verdict != "refuted":
         return found
     if not cost.tight:
         return undecided(f"{what} falls by less than is known to suffice")
-    whole = near(cost.rest()) + float(cost.exact)
+    whole = near(rests[-1]) + float(cost.exact)
     return refuted(f"{what} falls by {nine_digits(spent)}, the cost is {whole:.9g}")
 
 
