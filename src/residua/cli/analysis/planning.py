@@ -1,5 +1,6 @@
 """`residua plan`, `recommend` and `compare`: how much fits a budget, and under which filter."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -238,10 +239,9 @@ def compare(
     from residua.planning import compare_filters
 
     if eps is None and delta is None and query and len(query) == 2:
-        one, other = query
+        order = shlex.join(("residua", "order", *query))
         raise ArgumentError(
-            "--eps and --delta must be given, got neither; to order two queries, run"
-            f" residua order {one} {other}"
+            f"--eps and --delta must be given, got neither; to order two queries, run {order}"
         )
     eps, delta = descriptions.both_of(eps, delta)
     if query and workload is not None:
