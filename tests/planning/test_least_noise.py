@@ -47,7 +47,7 @@ def test_a_thousand_million_more() -> None:
     with mp.workdps(40):
         needed = float(8 * (x - mp.log1p(x))) * 1e9
     assert 1.0 - 1e-5 < needed < 1.0
-    with pytest.raises(ArgumentError, match="10000000000 requests"):
+    with pytest.raises(ArgumentError, match="got 10000000000"):
         rz.least_noise(rz.ApproximateGdpResidueFilter(1.0, 1e-6), m.Laplace(scale=1.0), 10**10)
 
 
