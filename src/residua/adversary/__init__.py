@@ -8,9 +8,11 @@ Read it in this order:
     strategy, simulate       the adversary that attains it, on paper and for real
     attack                   a rule against its promise; every filter must survive the suite
     freeness                 when the natural filter is free, and why it is not
-    natural/filter           the natural filter, and what it really guarantees
+    natural/filter,
+    guarantee                the natural filter, and what it really guarantees
+    natural/strongest        the strongest known adversary of the natural filter
     natural/discretise,
-    guarantee,
+    buckets,
     additive_profile         sizes of losses, and the filter that adds them up
     unsound/                 rules that look safe and are not, for demonstration
 
@@ -18,22 +20,28 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
 
     rz.adversary.natural_update(catalogue, rounds)    the update of the free natural filter
     rz.adversary.tail_mass, generalised_response      sizes of losses, and the PLD of a profile
+    rz.adversary.guarantee_curve(budget, deltas)      what natural filters of any budget guarantee
+    rz.adversary.natural_attack(budget, rounds)       the strongest known attack, proven
     rz.adversary.largest_total, overflow              how much of a size passes, how often it occurs
 """
 
+from residua.adversary.natural.buckets import Plan
 from residua.adversary.natural.discretise import (
     generalised_response,
     largest_total,
     overflow,
     tail_mass,
 )
-from residua.adversary.natural.guarantee import Plan
+from residua.adversary.natural.guarantee import guarantee_curve
+from residua.adversary.natural.strongest import natural_attack
 from residua.adversary.rule import natural_update
 
 __all__ = [
     "Plan",
     "generalised_response",
+    "guarantee_curve",
     "largest_total",
+    "natural_attack",
     "natural_update",
     "overflow",
     "tail_mass",

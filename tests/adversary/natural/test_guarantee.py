@@ -1,108 +1,227 @@
-"""The natural filter's computed guarantee: bars, monotone, sound on what can be worked out."""
+"""The natural filter's computed guarantee: figures, its lemmas by brute force, and exact games."""
 
 from __future__ import annotations
 
 import itertools
 import math
 
+import mpmath
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import residua as rz
+from residua.adversary import guarantee_curve
 from residua.adversary.natural.guarantee import (
+    Cut,
     Guarantee,
-    Plan,
-    best_plan,
     evaluate,
+    moment_bound,
     natural_guarantee,
-    total,
+    rare_jumps,
 )
 from residua.errors import ArgumentError, ArgumentTypeError
 
 
 @pytest.fixture(scope="module")
 def ladder() -> dict[int, Guarantee]:
-    ks = (1, 2, 4, 9, 10, 11, 16, 17, 24, 31, 32, 33, 37, 64, 65, 100)
-    return {k: natural_guarantee(1.0, 1e-6, k) for k in ks}
+    return {k: natural_guarantee(1.0, 1e-6, k) for k in (1, 2, 3, 4, 9, 16, 33, 100, 1000)}
 
 
-def test_a_hundred_rounds(ladder):
-    assert ladder[100].eps <= 15.0
-    assert ladder[100].delta == 1e-5
-    assert ladder[100].method == "buckets"
+@pytest.mark.parametrize(
+    ("eps", "delta", "reached"),
+    [
+        (1.0, 1e-6, (3.92, 2.76, 2.17)),
+        (3.0, 1e-6, (10.23, 8.18, 6.75)),
+        (8.0, 1e-5, (26.6, 21.9, 17.8)),
+    ],
+)
+def test_any_number_of_rounds(eps: float, delta: float, reached: tuple[float, ...]) -> None:
+    """At 2, 10 and 100 delta."""
+    for times, most in zip((2.0, 10.0, 100.0), reached, strict=True):
+        found = natural_guarantee(eps, delta, None, times * delta)
+        assert found.eps <= most and found.method == "moments"
 
 
-def test_no_worse_than_composing_the_budget(ladder):
+def test_rounds_never_help_the_guarantee(ladder: dict[int, Guarantee]) -> None:
+    values = [ladder[k].eps for k in sorted(ladder)]
+    assert values == sorted(values)
+    assert values[-1] == natural_guarantee(1.0, 1e-6).eps
+    assert [ladder[k].method for k in (1, 2, 3)] == ["one round", "composition", "moments"]
+
+
+def test_no_worse_than_composing_the_budget(ladder: dict[int, Guarantee]) -> None:
     for k, found in ladder.items():
         assert found.eps <= (k * rz.approximate_dp(1.0, 1e-6)).epsilon(1e-5) + 1e-12
 
 
-def test_monotone_in_rounds(ladder):
-    values = [ladder[k].eps for k in sorted(ladder)]
-    assert values == sorted(values)
-
-
-def test_plans_of_more_rounds_serve_fewer():
-    """What makes it monotone: one plan, fewer rounds, no larger a bound."""
-    plan, reached = best_plan(1.0, 1e-6, 32, 1e-5)
-    bounds = [evaluate(plan, 1.0, 1e-6, k, 1e-5) for k in (18, 20, 24, 31, 32)]
-    assert bounds == sorted(bounds) and bounds[-1] == reached
-
-
-@pytest.mark.parametrize("points", ["paper", "remark", [0.05, 0.3, 1.05, 2.0]])
-def test_other_points_are_an_option(points):
-    """Each is proven, and none does better than the best that were found (but for the search)."""
-    chosen = natural_guarantee(1.0, 1e-6, 12, 1e-4, points)
-    best = natural_guarantee(1.0, 1e-6, 12, 1e-4)
-    assert best.eps <= chosen.eps * 1.01
-    given = points if isinstance(points, str) else tuple(points)
-    plan, reached = best_plan(1.0, 1e-6, 12, 1e-4, given)
-    assert chosen.eps in (reached, (12 * rz.approximate_dp(1.0, 1e-6)).epsilon(1e-4))
-    tops = {"paper": 3.0, "remark": 2.0}
-    if isinstance(points, str):
-        assert all(math.log2(tops[points] / e) % 1.0 == 0.0 for e in plan.points)
-    else:
-        assert set(plan.points) <= set(points)
-
-
-def test_the_remarks_points_trade_delta_for_eps():
-    """Its largest size is `2 eps`: losses beyond have up to `delta/eps` or so, to be paid."""
-    paid = total(0.2, 0.1, 1e-6, 16)
-    assert 1.5e-5 < paid < 3e-5
-    assert best_plan(0.1, 1e-6, 16, 1e-5, "remark")[1] == math.inf
-    assert natural_guarantee(0.1, 1e-6, 16, 1e-5, "remark").method == "composition"
-    assert best_plan(0.1, 1e-6, 16, 1e-4, "remark")[1] < math.inf
-    assert best_plan(0.1, 1e-6, 16, 1e-5, "paper")[1] < math.inf
-
-
-def test_one_round_is_what_is_promised(ladder):
+def test_one_round_is_what_is_promised(ladder: dict[int, Guarantee]) -> None:
     assert ladder[1].eps <= 1.0
     assert natural_guarantee(1.0, 1e-6, 1, 1e-6).eps == pytest.approx(1.0, abs=1e-9)
 
 
-def test_above_what_simple_adaptive_analysts_reach(ladder):
-    """`R_1`-like first moves and then the worst of two: the value is far below the guarantee."""
-    first = rz.pure_dp(0.2)
-    either = (4 * rz.pure_dp(0.15)) | rz.pure_dp(0.55)
-    reached = (first + either).delta(ladder[4].eps)
-    assert reached <= ladder[4].delta
+def test_a_larger_target_costs_less_eps() -> None:
+    few = [natural_guarantee(1.0, 1e-6, None, t).eps for t in (1e-6, 2e-6, 1e-5, 1e-3)]
+    assert all(a >= b for a, b in itertools.pairwise(few)) and few[0] == math.inf
 
 
-def test_a_plan_composes_the_copies_that_may_be_drawn():
-    plan = Plan((0.1, 0.5, 2.0), (6, 2))
-    assert plan.copies(10) == (4, 4, 2)
-    target = 1e-2
-    reached = evaluate(plan, 1.0, 1e-6, 10, target)
-    copies = 4 * rz.pure_dp(0.1) + 4 * rz.pure_dp(0.5) + 2 * rz.pure_dp(2.0)
-    assert reached >= copies.epsilon_bounds(target).lo
+R = rz.approximate_dp
+GAMES = {
+    "the paper's two queries": (R(1.395, 0.509), (R(0.0847, 0.478), R(1.404, 0.0208)), 2),
+    "pure": (R(1.2, 0.02), (rz.pure_dp(0.6), rz.pure_dp(0.9), R(0.0, 0.01)), 3),
+    "rare and large": (
+        R(0.5, 0.03),
+        (rz.from_pair([0.5, 0.45, 0.05], [0.455, 0.495, 0.05]), R(0.2, 0.005), R(1.5, 0.0)),
+        3,
+    ),
+    "asymmetric": (
+        R(0.7, 0.04),
+        (rz.from_pair([0.5, 0.5], [0.3, 0.7]), rz.from_pair([0.9, 0.1], [0.98, 0.02])),
+        3,
+    ),
+}
 
 
-def test_plans_that_fail_too_often_reach_nothing():
-    assert evaluate(Plan((0.1, 0.5), (0,)), 1.0, 1e-6, 10, 1e-5) == float("inf")
+@pytest.mark.parametrize("name", GAMES)
+def test_exact_games_stay_within_it(name: str) -> None:
+    """The worst case of the natural rule, asymmetric queries and both directions included."""
+    budget, catalogue, rounds = GAMES[name]
+    ((eps, delta),) = [(factor.eps, factor.delta) for factor in budget.terms]
+    for queries in (catalogue, tuple(loss.reverse() for loss in catalogue)):
+        worst = rz.natural_cost(queries, budget, rounds).worst
+        for times in (1.5, 3.0, 10.0):
+            target = min(1.0, times * delta)
+            found = natural_guarantee(eps, delta, None, target)
+            if found.eps < math.inf:
+                assert float(worst.below.delta(found.eps)) <= target
 
 
-def test_a_larger_target_costs_less_eps():
-    few = [natural_guarantee(1.0, 1e-6, 20, t).eps for t in (1e-6, 1e-5, 1e-3)]
-    assert all(a >= b for a, b in itertools.pairwise(few))
+def test_the_strongest_known_attack_stays_within_it() -> None:
+    attack = rz.adversary.natural_attack(R(1.0, 1e-6), 10)
+    for eps in (attack.eps, 1.2, 2.0):
+        own = attack.delta if eps == attack.eps else 0.0
+        target = max(own, 2e-6)
+        assert natural_guarantee(1.0, 1e-6, 10, target).eps >= attack.eps
+
+
+# -- its lemmas, by brute force -----------------------------------------------------------------
+
+
+def histories(seed: int, t: float, delta: float) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """Random histories of queries, as losses and masses, whose composition keeps `(t, delta)`."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(40):
+        history: list[tuple[np.ndarray, np.ndarray]] = []
+        for _ in range(8):
+            size = rng.choice([0.1, 0.3, t, 1.5 * t, 2.5 * t]) * rng.uniform(0.5, 1.5)
+            rare = rng.choice([1.0, delta / 2, delta, 3 * delta], p=[0.2, 0.3, 0.3, 0.2])
+            up = rng.uniform(0.2, 1.0) / (1 + math.exp(-size))
+            p = np.array([rare * up, rare * (1 - up), 1 - rare])
+            z = np.array([size, -size, 0.0])
+            if float(p @ np.exp(-z)) > 1.0:
+                continue
+            if excess([*history, (z, p)], t) <= delta:
+                history.append((z, p))
+        found.append(history)
+    return found
+
+
+def composed(history: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    z, p = np.zeros(1), np.ones(1)
+    for losses, masses in history:
+        z, p = np.add.outer(z, losses).ravel(), np.multiply.outer(p, masses).ravel()
+        z, at = np.unique(np.round(z, 9), return_inverse=True)
+        p = np.bincount(at, p)
+    return z, p
+
+
+def excess(history: list[tuple[np.ndarray, np.ndarray]], t: float) -> float:
+    z, p = composed(history)
+    return float(p @ np.maximum(1.0 - np.exp(t - z), 0.0))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_large_losses_of_a_history_are_rare_and_its_moments_bounded(seed: int) -> None:
+    t, delta = 0.5 + 0.1 * seed, 0.01
+    met = 0.0
+    for history in histories(seed, t, delta):
+        for above in (0.3, 0.8, 1.5):
+            total = sum(float(p[z > t + above].sum()) for z, p in history)
+            assert total <= rare_jumps(above, delta) * (1 + 1e-9)
+            met = max(met, total)
+        for cut in (Cut(t + 0.4, t + 0.2, 1.0), Cut(t + 0.2, t + 0.1, 1.6)):
+            places = (cut.level, cut.level + cut.jump)
+            risk = delta * max(math.exp(cut.order * z) / -math.expm1(t - z) for z in places)
+            assert risk < 1.0
+            bound = math.exp(cut.order * cut.level) / (1.0 - risk)
+            kept = [(z[z <= cut.jump], p[z <= cut.jump]) for z, p in history]
+            moment = math.prod(float(p @ np.exp(cut.order * z)) for z, p in kept)
+            assert moment <= bound
+    assert met > 0.0, "some histories have large losses"
+
+
+@given(
+    st.floats(0.01, 20.0), st.floats(-12.0, -1.0), st.floats(0.1, 3.0), st.floats(-9.0, 0.5),
+    st.floats(0.01, 1.0),
+)  # fmt: skip
+def test_a_cut_is_evaluated_from_above(
+    t: float, log_delta: float, jump: float, log_level: float, share: float
+) -> None:
+    """Against fifty digits, and never more than a millionth above."""
+    delta, level = 10.0**log_delta, t + 10.0**log_level
+    cut = Cut(t + jump, level, -math.log(delta) * share / (level + t + jump))
+    target = min(1.0, 20.0 * delta)
+    found = evaluate(cut, t, delta, target)
+    if found == math.inf:
+        return
+    with mpmath.workdps(50):
+        c = 1 - mpmath.exp(mpmath.mpf(t) - cut.jump)
+        rare = c - mpmath.sqrt(c * c - 2 * mpmath.mpf(delta))
+        k = mpmath.mpf(cut.order)
+        places = (mpmath.mpf(cut.level), mpmath.mpf(cut.level) + cut.jump)
+        risk = delta * max(mpmath.exp(k * z) / (1 - mpmath.exp(t - z)) for z in places)
+        moment = mpmath.exp(k * cut.level) / (1 - risk)
+        true = mpmath.log(moment * k**k / (k + 1) ** (k + 1) / (target - rare)) / k
+        assert found >= true
+        assert found <= max(true, 0) * (1 + 1e-6) + 1e-6
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        Cut(1.0, 1.1, 3.0), Cut(1.2, 1.0, 3.0), Cut(1.2, 1.1, 0.0), Cut(1.2, 1.1, -1.0),
+        Cut(1.2, 1.1, 50.0), Cut(1.0 + 1e-7, 1.1, 3.0), Cut(math.nan, 1.1, 3.0),
+        Cut(1.2, 1.1, math.nan),
+    ],
+)  # fmt: skip
+def test_cuts_that_prove_nothing(cut: Cut) -> None:
+    assert evaluate(cut, 1.0, 1e-6, 1e-5) == math.inf
+    assert evaluate(moment_bound(1.0, 1e-6, 1e-5)[0], 1.0, 1e-6, 1e-5) < 2.76
+
+
+# -- other budgets ------------------------------------------------------------------------------
+
+
+def test_a_curve_for_an_eps_delta_budget_is_what_the_guarantee_says() -> None:
+    budget = R(1.0, 1e-6)
+    targets = (2e-6, 1e-5, 1e-4)
+    for found, target in zip(guarantee_curve(budget, targets), targets, strict=True):
+        assert found.delta == target
+        single = natural_guarantee(1.0, 1e-6, None, target)
+        assert found.eps <= single.eps * (1 + 1e-6) and found.method == "moments"
+    assert guarantee_curve(budget, [1e-5], 2)[0].method == "composition"
+
+
+@pytest.mark.parametrize("budget", [rz.gaussian(mu=1.0), rz.gaussian(mu=0.3) + R(0.0, 1e-6)])
+def test_gaussian_budgets_have_a_guarantee_above_the_known_attack(budget: rz.Pld) -> None:
+    attack = rz.adversary.natural_attack(budget, 3, 2.0 * float(budget.epsilon(0.1)))
+    (found,) = guarantee_curve(budget, [attack.delta])
+    assert attack.eps <= found.eps < math.inf
+    curve = guarantee_curve(budget, [1e-3, 1e-2, 0.1])
+    assert all(a.eps >= b.eps for a, b in itertools.pairwise(curve))
+    assert all(each.eps >= budget.epsilon(each.delta) for each in curve)
 
 
 @pytest.mark.parametrize(
@@ -117,15 +236,17 @@ def test_a_larger_target_costs_less_eps():
         ((1.0, 1e-6, 2.5), ArgumentTypeError),
         ((1.0, 1e-6, 10, 1e-7), ArgumentError),
         (("1", 1e-6, 10), ArgumentTypeError),
-        ((1.0, 1e-6, 10, 1e-5, "thirds"), ArgumentError),
-        ((1.0, 1e-6, 10, 1e-5, [1.0, 0.5]), ArgumentError),
-        ((1.0, 1e-6, 10, 1e-5, []), ArgumentError),
-        ((1.0, 1e-6, 10, 1e-5, [0.1, float("inf")]), ArgumentError),
     ],
 )
-def test_bad_input_is_named(arguments, error):
-    with pytest.raises(error, match=r"eps|delta|rounds|target_delta|points"):
-        natural_guarantee(*arguments)
+def test_bad_input_is_named(arguments: tuple[float, ...], error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"eps|delta|rounds|target_delta"):
+        natural_guarantee(*arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("targets", [[], [0.0], [1.5], ["x"], 1e-5, [float("nan")]])
+def test_bad_targets_are_named(targets: object) -> None:
+    with pytest.raises(rz.ResiduaError, match="target_deltas"):
+        guarantee_curve(R(1.0, 1e-6), targets)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("eps", "delta"), [(50.0, 1e-6), (1.0, 5e-324), (1e-200, 1e-6)])
@@ -133,6 +254,7 @@ def test_extremes_are_answered_without_a_warning(eps: float, delta: float) -> No
     """Warnings are errors here."""
     found = rz.natural_guarantee(eps, delta, 3)
     assert 0.0 <= found.eps <= 3 * eps * (1 + 1e-9) and found.delta >= delta
+    assert rz.natural_guarantee(eps, delta).eps >= 0.0
 
 
 def test_an_eps_too_small_is_named() -> None:

@@ -19,14 +19,13 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from residua import checks
+from residua.adversary.natural.buckets import Plan, best_plan, total
 from residua.adversary.natural.discretise import tail_mass
 from residua.adversary.natural.guarantee import (
     UNBOUNDED_EPS,
     Guarantee,
-    Plan,
-    best_plan,
-    check_arguments,
-    total,
+    check_promise,
+    check_rounds,
 )
 from residua.bounds import LARGEST_EPS
 from residua.filters import amounts
@@ -66,9 +65,8 @@ class AdditiveProfileFilter(Additive):
     kind: ClassVar[str] = "additive_profile"
 
     def __post_init__(self) -> None:
-        eps, delta, rounds, target = check_arguments(
-            self.eps, self.delta, self.rounds, self.target_delta
-        )
+        eps, delta, target = check_promise(self.eps, self.delta, self.target_delta)
+        rounds = check_rounds(self.rounds)
         checks.set_fields(self, eps=eps, delta=delta, rounds=rounds, target_delta=target)
         least = best_plan(eps, delta, rounds, target)[1]
         target_eps = _round_up(least) if self.target_eps is None else self.target_eps

@@ -10,8 +10,8 @@ out when the filter is made, and where nothing is proven it is not made:
   compositions are totally ordered however many they are. The guarantee is `B`.
 * **a finite catalogue**: the exact `V_k` (`attack.py`); `B` where `V_k ⪯ B` is proven, else
   `V_k` itself, from above.
-* **any queries, budget `R_{eps,delta}`, a number of rounds**: the computed `(eps', delta')`
-  (`guarantee.py`), which is for symmetric queries.
+* **any queries, budget `R_{eps,delta}`**: the computed `(eps', delta')` (`guarantee.py`), for a
+  number of rounds or for any.
 
 Queries that are not symmetric enter as `L ∨ L.reverse()`, so that both directions are covered. A
 query that is not in the catalogue is charged as one that dominates it.
@@ -33,7 +33,7 @@ from residua.adversary.freeness import free_family
 from residua.adversary.natural.guarantee import (
     UNBOUNDED_EPS,
     Guarantee,
-    best_plan,
+    moment_bound,
     natural_guarantee,
 )
 from residua.adversary.rule import NaturalRule, as_catalogue, as_queries, as_rounds
@@ -89,7 +89,7 @@ class Proven(NamedTuple):
     free: bool
     reason: str
     computed: Guarantee | None = None
-    """The guarantee for any queries, in a number of rounds."""
+    """The guarantee for any queries."""
 
 
 @dataclass(frozen=True)
@@ -230,15 +230,13 @@ class NaturalFilter(Filter):
         return state.loss
 
     def tables(self, _state: State) -> dict[str, bytes]:
-        """The guarantee for any queries, and the plan that shows it, for verifiers."""
+        """The guarantee for any queries, and the cut that shows it, for verifiers."""
         found, point = self.proven.computed, response_point(self.budget)
-        if found is None or point is None or self.rounds is None:
+        if found is None or point is None:
             return {}
-        table: dict[str, Any] = {"eps": min(found.eps, UNBOUNDED_EPS), "delta": found.delta, "v": 1}
-        table |= {"points": (), "draws": ()}
-        if self.rounds > 1:
-            plan = best_plan(*point, self.rounds, found.delta)[0]
-            table |= {"points": plan.points, "draws": plan.draws}
+        table: dict[str, Any] = {"eps": min(found.eps, UNBOUNDED_EPS), "delta": found.delta, "v": 2}
+        if found.method == "moments":
+            table |= moment_bound(*point, found.delta)[0]._asdict()
         return {"guarantee": json.dumps(table, sort_keys=True, separators=(",", ":")).encode()}
 
     def state_from_fields(self, fields: Mapping[str, Any]) -> Spent:
@@ -302,10 +300,13 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
             "catalogue must be a list of queries, 'gaussian' or 'pure_delta', got None: nothing is"
             f" proven about arbitrary queries within the budget {describe(budget)}"
         )
-    if rounds is None:
-        raise ArgumentError("rounds must be given for arbitrary queries, got None")
     found = natural_guarantee(*point, rounds)
-    reason = f"computed for arbitrary symmetric queries: {found.method}"
+    if rounds is None and found.eps == math.inf:
+        raise ArgumentError(
+            "rounds must be given where nothing is proven for any number of arbitrary queries, got"
+            " None"
+        )
+    reason = f"computed for arbitrary queries: {found.method}"
     if found.pld.is_infinite:
         reason += "; it is trivial (delta = 1): nothing is guaranteed"
     return Proven(found.pld, False, reason, found)

@@ -1,31 +1,31 @@
-"""What the natural `(eps, delta)` filter really guarantees against adaptive analysts.
+"""What the natural filter really guarantees against adaptive analysts.
 
-The natural filter admits while the composition of what was spent is `(eps, delta)`-DP. For
-symmetric queries and at most `k` rounds two bounds are computed (`docs/proofs/natural-guarantee.md`
-has the proof), and the better one is given with its name.
+The natural filter admits while the composition of what was spent stays below a budget. Whatever
+the queries are, symmetric or not, two bounds are computed (`docs/proofs/natural-guarantee.md` has
+the proofs), and the better one is given with its name.
 
-**composition**: every admitted query is `(eps, delta)`-DP by itself, so `k` of them lie below
-`R_{eps,delta}^k`.
+**composition**: every admitted query lies below the budget by itself, so `k` of them lie below the
+budget composed with itself `k` times.
 
-**buckets**: cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`), and let `c_i` be how many
-draws from `e_i` upwards are allowed for, `c_1 = k` of any size and none of infinity. Unless there
-are more, the interaction is a post-processing of `c_{i-1} - c_i` copies of `RR_{e_i}`; what exceeds
-is a failure, which adds its probability to delta and nothing else:
+**moments**: for any number of rounds. Let the budget keep `(t, d)`, so that every admitted history
+has `E(1 - e^{t-Z})_+ <= d`, and let `t < level`, `t < jump` and `order > 0`.
 
-    delta'(t) = h of the copies at e^t, plus the probabilities of more draws than allowed.
+1. Losses above `jump` are rare: over one history their probabilities add up to at most `s`, with
+   `s (1 - e^{t-jump}) - s²/2 = d`. So the adaptive interaction meets one with probability `s` or
+   less. That is paid in delta.
+2. Without them, `M = E e^{order Z}` of a history is at most
 
-Copies of unequal sizes are composed as they are, and totals, draws and compositions are computed
-for the very sizes that are used; the paper's closed form is not.
+       e^{order level} / (1 - r),   r = d max(e^{order z} / (1 - e^{t-z})), z = level, level + jump:
 
-The points are found by a shortest path: with the exponential moment of order `λ` as the length of a
-composition and a price `ν` on overflow, each bucket is an edge, and edges add up. The search
-decides nothing: its best candidates are evaluated with proven bounds. `points` restricts it: to the
-paper's (`(eps + 2) / 2^i`), to those of its remark (`2 eps / 2^i`, which take a delta of about
-`delta/eps` or more), or to any that are given.
+   until the loss first exceeds `level`, it is at most `level`; then it is at most `level + jump`,
+   which happens with little probability since the budget keeps `(t, d)`; and the queries after
+   that are a history too, so they add a factor of at most `M`.
+3. `e^{order Z}` divided by the moments of the queries asked is a martingale, however they are
+   chosen. So the adaptive interaction has this moment as well, and with Markov's inequality
 
-**Rounds.** Plans are searched for powers of two and evaluated for fewer rounds, where each of them
-does no worse; of the bounds up to the number of rounds asked for the largest is given. So more
-rounds never guarantee more.
+       delta'(eps') <= s + M e^{-order eps'} order^order / (order + 1)^(order + 1).
+
+The three numbers are searched for in floats; the bound they give is evaluated with its roundings.
 """
 
 from __future__ import annotations
@@ -33,23 +33,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.discretise import check_points, largest_total, overflow
 from residua.bounds import LARGEST_EPS, Floats
-from residua.pld.constructors import approximate_dp, identity, infinite, pure_dp
-from residua.pld.pld import Pld
-from residua.work_limit import remembered, work
+from residua.pld.constructors import approximate_dp, infinite
+from residua.pld.pld import Pld, query
+from residua.work_limit import remembered
 
 UNBOUNDED_EPS = 1000.0
 """Stands for no finite `eps` in tables and configurations: nothing is kept beyond LARGEST_EPS."""
-TILTS, PRICES = np.geomspace(0.15, 20.0, 14), np.geomspace(1e-3, 3.0, 8)
-"""Orders of moments and prices of overflow for which a shortest path is searched: more of either
-find better plans and take longer."""
+SLACK = 1e-9
+"""Covers the roundings: some twenty operations on numbers whose logarithms are at most 1e4."""
 
 
 @dataclass(frozen=True)
@@ -66,35 +63,24 @@ class Guarantee:
         return approximate_dp(self.eps, self.delta) if self.eps <= LARGEST_EPS else infinite()
 
 
-@dataclass(frozen=True)
-class Plan:
-    """Points `e_1 < … < e_{n-1}`, and how many draws beyond each but the last are allowed."""
+class Cut(NamedTuple):
+    """Where the moment bound cuts: losses above `jump`, sums above `level`, and the moment."""
 
-    points: tuple[float, ...]
-    draws: tuple[int, ...]
-
-    def copies(self, rounds: int) -> tuple[int, ...]:
-        """How many randomized responses of each size it takes."""
-        allowed = (rounds, *(min(c, rounds) for c in self.draws), 0)
-        return tuple(a - b for a, b in pairwise(allowed))
+    jump: float
+    level: float
+    order: float
 
 
 def natural_guarantee(
-    eps: float,
-    delta: float,
-    rounds: int,
-    target_delta: float | None = None,
-    points: Sequence[float] | str | None = None,
+    eps: float, delta: float, rounds: int | None = None, target_delta: float | None = None
 ) -> Guarantee:
-    """The least proven `eps'` of the natural filter for symmetric queries chosen adaptively.
+    """The least proven `eps'` of the natural filter for queries chosen adaptively.
 
     Args:
         eps: queries are admitted while their composition is `(eps, delta)`-DP.
         delta: the other parameter of that promise.
-        rounds: the most queries there are.
+        rounds: the most queries there are; None means any number.
         target_delta: the delta of the guarantee, ten times `delta` by default.
-        points: the sizes to cut losses at: "paper", "remark" or a list of them; by default the
-            best that are found.
 
     Returns:
         The guarantee and the method that shows it.
@@ -102,178 +88,160 @@ def natural_guarantee(
     Raises:
         ArgumentError: an argument is out of range.
     """
-    eps, delta, rounds, target = check_arguments(eps, delta, rounds, target_delta)
-    given: tuple[float, ...] | str | None = None
-    if isinstance(points, str):
-        given = checks.one_of("points", points, ("paper", "remark"))
-    elif points is not None:
-        given = check_points(points)
-    found = _best_bound(eps, delta, rounds, target, given)
-    # The search, for powers of two, may do better in more rounds than in fewer; the guarantee must
-    # not.
-    for fewer in (1 << i for i in range((rounds - 1).bit_length())):
-        if _composed_eps(eps, delta, fewer, target) > found.eps:
-            before = _best_bound(eps, delta, fewer, target, given)
-            found = before if found.eps < before.eps < math.inf else found
-    return found
+    eps, delta, target = check_promise(eps, delta, target_delta)
+    best = Guarantee(moment_bound(eps, delta, target)[1], target, "moments")
+    return best if rounds is None else _composed(approximate_dp(eps, delta), rounds, best)
 
 
-def _best_bound(
-    eps: float, delta: float, rounds: int, target: float, points: tuple[float, ...] | str | None
-) -> Guarantee:
-    """The better of the two bounds."""
-    whole = _composed_eps(eps, delta, rounds, target)
-    if rounds == 1:
-        return Guarantee(whole, target, "one round")
-    _, reached = best_plan(eps, delta, rounds, target, points)
-    if reached < whole:
-        return Guarantee(reached, target, "buckets")
-    return Guarantee(whole, target, "composition")
+def guarantee_curve(
+    budget: Pld, target_deltas: Sequence[float], rounds: int | None = None
+) -> tuple[Guarantee, ...]:
+    """What the natural filter with any budget guarantees, `eps'` for each of several deltas.
+
+    Args:
+        budget: compositions stay below it, and their reversals below its reversal.
+        target_deltas: the deltas of the guarantee.
+        rounds: the most queries there are; None means any number.
+
+    Returns:
+        A guarantee for each delta.
+
+    Raises:
+        ArgumentError: an argument is out of range.
+    """
+    query("budget", budget)
+    found = []
+    for given in checks.items("target_deltas", target_deltas, "a list of deltas"):
+        target = checks.positive("target_deltas", checks.probability("target_deltas", given))
+        points = [_point(budget, share * target) for share in KEPT_SHARES]
+        reached = [moment_bound(t, d, target)[1] for t, d in points if 0.0 < d < target]
+        best = Guarantee(min(reached, default=math.inf), target, "moments")
+        found.append(best if rounds is None else _composed(budget, rounds, best))
+    return tuple(found)
 
 
-@remembered(maxsize=256)
-def _composed_eps(eps: float, delta: float, rounds: int, target: float) -> float:
-    """The budget composed with itself."""
-    return float((rounds * approximate_dp(eps, delta)).epsilon(target))
+KEPT_SHARES = np.geomspace(1e-4, 0.7, 16)
+"""Shares of a delta at which a budget is read: more of them find better guarantees."""
 
 
-def check_arguments(
-    eps: float, delta: float, rounds: int, target_delta: float | None
-) -> tuple[float, float, int, float]:
-    """Check the arguments of a natural filter's guarantee."""
+def _point(budget: Pld, delta: float) -> tuple[float, float]:
+    """A point `(t, d)` that a budget keeps in both directions, `d` at most about `delta`."""
+    back = budget.reverse()
+    t = max(float(budget.epsilon(delta)), float(back.epsilon(delta)))
+    if not t <= LARGEST_EPS:
+        return t, math.inf
+    return t, max(float(budget.delta(t)), float(back.delta(t)))
+
+
+def _composed(budget: Pld, rounds: int, best: Guarantee) -> Guarantee:
+    """The better of a guarantee and the budget composed with itself."""
+    rounds = check_rounds(rounds)
+    whole = rounds * budget
+    eps = max(float(whole.epsilon(best.delta)), float(whole.reverse().epsilon(best.delta)))
+    if eps > best.eps:
+        return best
+    return Guarantee(eps, best.delta, "one round" if rounds == 1 else "composition")
+
+
+def check_promise(
+    eps: float, delta: float, target_delta: float | None
+) -> tuple[float, float, float]:
+    """Check a budget `(eps, delta)` and the delta of its guarantee."""
     e = checks.real("eps", eps, "between 1e-250 and 100")
     checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
     d = checks.real("delta", delta, "in (0, 1)")
     checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
-    k = checks.count("rounds", rounds)
-    checks.require(1 <= k <= 100_000, "rounds", "between 1 and 100000", rounds)
     target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
     target = checks.real("target_delta", target, "between delta and 1")
     checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
-    return e, d, k, target
+    return e, d, target
 
 
-@remembered(maxsize=64)
-def best_plan(
-    eps: float,
-    delta: float,
-    rounds: int,
-    target: float,
-    points: tuple[float, ...] | str | None = None,
-) -> tuple[Plan, float]:
-    """The best plan that was found, and the `eps'` proven for it (inf if none is any good)."""
-    plans = _plans(eps, delta, 1 << (rounds - 1).bit_length(), target, points)
-    reached = [evaluate(plan, eps, delta, rounds, target) for plan in plans]
-    best = min(range(len(plans)), key=lambda i: reached[i])
-    return plans[best], reached[best]
+def check_rounds(rounds: int) -> int:
+    """Check a number of rounds."""
+    k = checks.count("rounds", rounds)
+    checks.require(1 <= k <= 100_000, "rounds", "between 1 and 100000", rounds)
+    return k
 
 
-def evaluate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
-    """The proven `eps'` of one plan (inf if its overflow alone exceeds the target)."""
-    copies = plan.copies(rounds)
-    left = target - failure(plan, eps, delta, rounds) * (1.0 + 1e-12)
-    if min(copies) < 0 or not left > 0.0:
+@remembered(maxsize=1024)
+def moment_bound(t: float, delta: float, target: float) -> tuple[Cut, float]:
+    """The best cut that was found for a budget that keeps `(t, delta)`, and the `eps'` it proves.
+
+    `eps'` is infinite if no cut proves anything.
+    """
+    least = max(min(2.0 * delta, 1e-3), 1e-12)
+    offsets = [
+        np.geomspace(least, 8.0, 40),
+        np.geomspace(least, 2.0, 20),
+        np.geomspace(0.02, 1, 30),
+    ]
+    for _ in range(ZOOMS + 1):
+        best = _best_offsets(t, delta, target, *offsets)
+        # The next grid spans a little more than the two neighbours.
+        steps = [(grid[1] / grid[0]) ** 1.2 for grid in offsets]
+        offsets = [
+            np.geomspace(at / step, at * step, 12) for at, step in zip(best, steps, strict=True)
+        ]
+    cut = _cut(t, delta, *best)
+    return cut, evaluate(cut, t, delta, target)
+
+
+ZOOMS = 3
+"""How often the grid of cuts is narrowed: each makes the steps about six times finer."""
+
+
+def _cut(t: float, delta: float, jump: float, level: float, share: float) -> Cut:
+    """A cut from the distances to `t` and from the order as a share of the largest one."""
+    order = -math.log(delta) * share / (2.0 * t + jump + level)
+    return Cut(*(float(f"{x:.12g}") for x in (t + jump, t + level, order)))
+
+
+def _best_offsets(
+    t: float, delta: float, target: float, jumps: Floats, levels: Floats, shares: Floats
+) -> tuple[float, float, float]:
+    """The cut of a grid with the least `eps'`, in floats (see `evaluate`)."""
+    jump, level, share = np.meshgrid(jumps, levels, shares, indexing="ij")
+    order = -math.log(delta) * share / (2.0 * t + jump + level)
+    with np.errstate(all="ignore"):
+        rare = delta / -np.expm1(-jump)
+        overshoot = level + t + jump
+        risk = delta * np.maximum(
+            np.exp(order * (t + level)) / -np.expm1(-level),
+            np.exp(order * (t + overshoot)) / -np.expm1(-overshoot),
+        )
+        markov = order * np.log(order) - (order + 1.0) * np.log1p(order)
+        eps = t + level + (markov - np.log1p(-risk) - np.log(target - rare)) / order
+    at = np.unravel_index(int(np.argmin(np.where(np.isnan(eps), np.inf, eps))), eps.shape)
+    return float(jump[at]), float(level[at]), float(share[at])
+
+
+def evaluate(cut: Cut, t: float, delta: float, target: float) -> float:
+    """The proven `eps'` at `target` for one cut (inf if it proves nothing)."""
+    jump, level, order = cut
+    if not (t < level and t < jump and order > 0.0):
         return math.inf
-    composed = sum((n * pure_dp(e) for n, e in zip(copies, plan.points, strict=True)), identity())
-    return float(composed.epsilon(left))
-
-
-def failure(plan: Plan, eps: float, delta: float, rounds: int) -> float:
-    """The probability that more sizes are drawn than a plan allows, upper bound but for the sum."""
-    overflows = (
-        overflow(total(low, eps, delta, rounds), draws)
-        for low, draws in zip(plan.points, plan.draws, strict=False)
-        if draws < rounds
-    )
-    return total(plan.points[-1], eps, delta, rounds) + math.fsum(overflows)
-
-
-@remembered(maxsize=1 << 14)
-def total(e: float, eps: float, delta: float, rounds: int) -> float:
-    """`largest_total`, cached."""
-    return largest_total(e, eps, delta, rounds)
-
-
-@remembered(maxsize=64)
-def _plans(
-    eps: float, delta: float, rounds: int, target: float, given: tuple[float, ...] | str | None
-) -> list[Plan]:
-    """The most promising plans, by their exponential moments."""
-    work(150_000_000)  # about: the tables of the search are of fixed sizes
-    points = _grid(eps, rounds, given)
-    totals = np.array([total(float(e), eps, delta, rounds) for e in points])
-    counts = np.arange(97)  # draws beyond a size that a plan may allow
-    failures = np.array([[overflow(float(s), int(b)) for b in counts] for s in totals])
-    found: dict[Plan, float] = {}
-    for tilt in TILTS:
-        lengths = _moment(points, float(tilt))
-        # Prices only choose what is tried; they must stay finite.
-        for price in PRICES / max(target, 1e-300):
-            plan = _shortest(points, lengths, failures, totals, float(price), rounds)
-            if plan is not None and plan not in found:
-                found[plan] = _estimate(plan, eps, delta, rounds, target)
-    # Few, since each is then evaluated with proven bounds.
-    return sorted(found, key=lambda plan: found[plan])[:6]
-
-
-def _grid(eps: float, rounds: int, given: tuple[float, ...] | str | None) -> Floats:
-    """Candidate points, of few digits: below and above `eps`, dense near its fractions."""
-    if isinstance(given, str):
-        largest = eps + 2.0 if given == "paper" else 2.0 * eps
-        halvings = math.ceil(math.log2(rounds * largest / eps))
-        return np.array([largest / 2.0**i for i in reversed(range(halvings + 1))])
-    if given is not None:
-        return np.array(given)
-    low = np.geomspace(eps / (4.0 * rounds), eps, 64)
-    top = eps + np.concatenate([[0.02, 0.05], np.geomspace(0.1, 8.0, 14)])
-    fractions = [eps / j * 1.0001 for j in range(1, 6)]
-    return np.unique([float(f"{e:.4g}") for e in (*low, *top, *fractions)])
-
-
-def _moment(e: Floats, tilt: float) -> Floats:
-    """`ln E e^{λZ}` of `RR_e`, per unit of `λ`."""
-    return np.asarray((_log_cosh((tilt + 0.5) * e) - _log_cosh(0.5 * e)) / tilt)
-
-
-def _log_cosh(x: Any) -> Any:
-    return np.logaddexp(x, -x) - math.log(2.0)
-
-
-def _shortest(
-    points: Floats, lengths: Floats, failures: Floats, totals: Floats, price: float, rounds: int
-) -> Plan | None:
-    """The path of least length: first point, buckets with their draws, last point."""
-    size = points.size
-    counts = np.arange(failures.shape[1])
-    cost = rounds * lengths
-    came = np.full(size, -1)
-    draws = np.zeros(size, dtype=int)
-    for to in range(1, size):
-        # An edge from each lower point: the best number of draws that may be this size or more.
-        edges = np.outer(lengths[to] - lengths[:to], counts) + price * failures[:to]
-        best = np.argmin(edges, axis=1)
-        whole = cost[:to] + edges[np.arange(to), best]
-        at = int(np.argmin(whole))
-        if whole[at] < cost[to]:
-            cost[to], came[to], draws[to] = whole[at], at, best[at]
-    end = int(np.argmin(cost + price * totals))
-    path, taken = [end], []
-    while came[path[-1]] >= 0:
-        taken.append(int(draws[path[-1]]))
-        path.append(int(came[path[-1]]))
-    chosen = tuple(float(points[i]) for i in reversed(path))
-    return Plan(chosen, tuple(reversed(taken)))
-
-
-def _estimate(plan: Plan, eps: float, delta: float, rounds: int, target: float) -> float:
-    """What the plan reaches, by exponential moments: quick and close, and not a proof."""
-    copies, left = plan.copies(rounds), target - failure(plan, eps, delta, rounds)
-    if left <= 0.0 or min(copies) < 0:
+    left = target * (1.0 - SLACK) - rare_jumps(jump - t, delta) * (1.0 + SLACK)
+    places = (level, level + jump)
+    risk = math.log(delta) + max(order * z - math.log(-math.expm1(t - z)) for z in places)
+    if not (left > 0.0 and risk < -SLACK):
         return math.inf
-    tilts = np.geomspace(0.05, 60.0, 80)
-    sums: Any = sum(
-        n * (_log_cosh((tilts + 0.5) * e) - _log_cosh(0.5 * e))
-        for n, e in zip(copies, plan.points, strict=True)
-    )
-    reach = (sums - math.log(left) - np.log1p(tilts)) / tilts
-    return float(np.min(reach))
+    log_moment = order * level - math.log(-math.expm1(risk + SLACK))
+    log_markov = order * math.log(order) - (order + 1.0) * math.log1p(order)
+    eps = (log_moment + log_markov - math.log(left) + SLACK) / order
+    return max(eps * (1.0 + SLACK), 0.0)
+
+
+def rare_jumps(above: float, delta: float) -> float:
+    """What probabilities of losses above `t + above` add up to in a history, at most.
+
+    With `c = 1 - e^-above` each is at most `delta / c`. Their sum `s` keeps `s c - s²/2 <= delta`,
+    which it does up to the smaller root, and cannot pass the larger one where the roots are farther
+    apart than one such probability. (inf where nothing follows)
+    """
+    c = -math.expm1(-above)
+    under_root = c * c - 2.0 * delta
+    if not under_root > 0.0:
+        return math.inf
+    root = math.sqrt(under_root)
+    return 2.0 * delta / (c + root) if delta / c < 2.0 * root * (1.0 - SLACK) else math.inf

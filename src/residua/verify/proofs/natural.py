@@ -2,25 +2,27 @@
 
 Natural: what was spent, composed, must stay below the budget, round by round. What that is worth
 against adaptive analysts is the budget itself where losses simply add up (`R_eps`) or the family is
-closed and totally ordered (Gaussians, `R_{0,delta}`, multiples of one query); for any queries and
-so many rounds it is the `(eps', delta')` that the ledger names with the plan that shows it. The
-exact worst case of a catalogue is not re-proven here.
+closed and totally ordered (Gaussians, `R_{0,delta}`, multiples of one query); for any queries it is
+the `(eps', delta')` that the ledger names, shown by the budget composed with itself or by the
+moments of histories. The exact worst case of a catalogue is not re-proven here.
 
 Profile: a symmetric query takes, for each size `e_i`, the probability of a loss of that size or
 more, and one round.
 
-**The worst case over adaptive analysts.** Queries are symmetric and at most `k`. Sizes are cut at
-`e_1 < e_2 < …`; `s_i` bounds the sum over queries of the probability of a loss of size `e_i` or
+**Moments.** The budget keeps `(t, d)`, and so does every history. With `c = 1 - e^{t-jump}` the
+probabilities `p` of losses above `jump` are at most `d/c` each, and their sum `s` keeps
+`s c - s²/2 <= d`, for at the event that one occurs P has at least `1 - e^-s` and Q at most
+`e^-jump s`. Without these, `M = E e^{order Z}` is at most `e^{order level} + r M` by the first time
+that the loss exceeds `level`, where `r = d max(e^{order z} / (1 - e^{t-z}))` at `z = level` and
+`level + jump` (the function is log-convex). `e^{order Z}` over the moments of the queries asked is
+a martingale, so Markov's inequality gives `d' <= s + M e^{-order e'} max_x (1 - x) x^order`.
+
+**Sizes.** Queries are symmetric and at most `k`. Sizes are cut at `e_1 < e_2 < …`; `s_i` bounds the sum over queries of the probability of a loss of size `e_i` or
 more. Then the interaction lies below
 `c_{i-1} - c_i` randomized responses of each size `e_i`, unless there are more than `c_i` draws from
 `e_i` upwards (`c_0 = k`, none from the last one upwards). With a total `s` the probability of `n`
 draws or more is at most `(1+w)^{-(n-1)} e^{sw} / (ew)` for any `w > 0` (Markov's inequality for one
 draw, and `e^{-pw}(1+pw) <= 1` for the others).
-
-**Totals of the natural filter.** What composes to `(eps, delta)`-DP does so when losses of size `e`
-or more become `RR_e` and all others nothing. With `H(m)` the height of `m` of these at `e^eps`,
-which does not fall, and their number a sum of independent indicators of mean `s`, `E H <= delta`.
-So `H(1) (1 - e^-s) <= delta`; and any rising line below `H` on `0..k` is at most `delta` at `s`.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from typing import Any
 from flint import arb
 
 from residua.provable.forms import LARGEST_SIZE
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
+from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, normal, upper
 from residua.verify.arithmetic.work_limit import work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
@@ -47,7 +49,7 @@ from residua.verify.losses.factors import (
     Unknown,
     together,
 )
-from residua.verify.losses.hockey_stick import larger_height, law_of
+from residua.verify.losses.hockey_stick import law_of
 from residua.verify.losses.laws import Central
 from residua.verify.proofs.additive import Cost, enough_taken, largest_loss, missing_mass
 from residua.verify.proofs.order import below, within
@@ -66,8 +68,8 @@ def natural_first(config: Config, state: State, tables: Tables) -> Proof:
         return proven(f"the family {catalogue} is closed and totally ordered")
     if catalogue is not None and _are_ordered([loss_of(each, None) for each in catalogue]):
         return proven("the catalogue is totally ordered: the budget is the guarantee")
-    if budget.point is not None and config.get("rounds") is not None and "guarantee" in tables:
-        return _computed(budget, budget.point, config["rounds"], _plan(tables, "guarantee"))
+    if budget.point is not None and "guarantee" in tables:
+        return _computed(budget, budget.point, config.get("rounds"), _guarantee(tables))
     return undecided("what this natural filter guarantees adaptive analysts is not re-proven")
 
 
@@ -86,19 +88,62 @@ def _primitive(loss: Loss) -> tuple[Any, ...]:
     return frozenset((f, n // share) for f, n in loss.factors), loss.variance / share
 
 
-def _computed(budget: Loss, point: Point, rounds: int, plan: dict[str, Any]) -> Proof:
-    """The guarantee of so many rounds of symmetric queries, all prefixes within the budget."""
-    eps, delta = plan["eps"], plan["delta"]
+def _computed(budget: Loss, point: Point, rounds: int | None, table: dict[str, float]) -> Proof:
+    """The guarantee for any queries, all prefixes within the budget."""
+    eps, delta = table["eps"], table["delta"]
     if delta > min(float(f"{10.0 * float(point.delta):.15g}"), 1.0):
         return undecided("the guarantee is for a larger delta than the budget's")
     if eps > LARGEST_SIZE:
         return proven("against adaptive analysts nothing finite is promised")
+    if "order" in table:
+        cut = (exact(table[name]) for name in ("jump", "level", "order"))
+        return _by_moments(point, *cut, exact(eps), exact(delta))
+    if rounds is None:
+        return undecided("the guarantee does not say how it is shown for any number of rounds")
     if within(budget.times(rounds), exact(eps), exact(delta)).verdict == "proven":
         return proven(f"the budget composed with itself lies within ({eps!r}, {delta!r})")
-    if not plan["points"]:
-        return undecided("the guarantee is not that of the budget composed with itself")
-    totals = [largest_total(e, point.eps, point.delta, rounds) for e in plan["points"]]
-    return keeps(plan["points"], plan["draws"], totals, rounds, eps, delta)
+    return undecided("the guarantee is not that of the budget composed with itself")
+
+
+def _guarantee(tables: Tables) -> dict[str, float]:
+    """The guarantee that the ledger names, and where its proof by moments cuts."""
+    try:
+        table = json.loads(tables["guarantee"])
+        names = {"eps", "delta", "v"}
+        if table.keys() not in (names, names | {"jump", "level", "order"}) or table.pop("v") != 2:
+            raise ValueError("its fields are not those of a guarantee")
+        if not all(type(value) is float and 0.0 <= value < math.inf for value in table.values()):
+            raise ValueError("its fields must be positive numbers")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unreadable(f"the table of a guarantee cannot be read: {error}") from None
+    assert isinstance(table, dict)
+    return table
+
+
+def _by_moments(
+    point: Point, jump: Fraction, level: Fraction, order: Fraction, eps: Fraction, delta: Fraction
+) -> Proof:
+    """Whether moments of histories show `(eps, delta)`."""
+    t, d = point.eps, point.delta
+    if not (t < min(jump, level) and order > 0):
+        return undecided("the guarantee does not cut losses beyond the budget's eps")
+    with bits(BITS):
+        rarity = 1 - ball(t - jump).exp()
+        under_root = rarity**2 - 2 * ball(d)
+        if not under_root > 0 or not ball(d) / rarity < 2 * under_root.sqrt():
+            return undecided("losses above the guarantee's jump are not rare")
+        rare = rarity - under_root.sqrt()
+        k = ball(order)
+        risks = [
+            ball(d) * (k * ball(z)).exp() / (1 - ball(t - z).exp()) for z in (level, level + jump)
+        ]
+        if not all(risk < 1 for risk in risks):
+            return undecided("the moment of the guarantee is not bounded")
+        moment = (k * ball(level)).exp() / (1 - risks[0].max(risks[1]))
+        markov = (k * k.log() - (k + 1) * (k + 1).log() - k * ball(eps)).exp()
+        if not rare + moment * markov <= ball(delta):
+            return undecided("the moments of histories do not show the guarantee")
+    return proven(f"all rounds lie within ({float(eps)!r}, {float(delta)!r}), however chosen")
 
 
 def natural_step(config: Config, before: State, after: State, query: StepQuery) -> Proof:
@@ -331,57 +376,3 @@ def overflow(total: Fraction, draws: int) -> Fraction:
     w = arb((gap + math.sqrt(gap * gap + 4.0 * s)) / (2.0 * s))
     bound = (ball(total) * w - (n - 1) * (1 + w).log() - 1 - w.log()).exp()
     return min(Fraction(1), total, upper(bound))
-
-
-def largest_total(size: float, eps: Fraction, delta: Fraction, rounds: int) -> Fraction:
-    """The most that probabilities of losses of a size or more sum to, if all is `(eps, delta)`."""
-    with bits(BITS):
-        known = _heights(size, eps, delta, rounds)
-        limit = ball(delta)
-        found = Fraction(rounds)
-        if len(known) > 1 and known[1] > limit:
-            found = min(found, upper(-(1 - limit / known[1]).log()))
-        line = _under(known, near(limit), rounds)
-        if line is not None:
-            start, slope = line
-            found = min(found, upper((limit - start) / slope))
-        return max(found, Fraction(0))
-
-
-def _heights(size: float, eps: Fraction, delta: Fraction, rounds: int) -> list[Ball]:
-    """`H(0), H(1), …` until it is high: it does not fall afterwards."""
-    few = min(int(eps / exact(size)), rounds)
-    known = [arb(0)] * (few + 1)
-    limit, enough = float(delta), 0.5
-    while len(known) <= rounds and near(known[-1]) <= enough:
-        height = larger_height(of_size(size, len(known)), ball(eps))
-        assert height is not None
-        if near(known[-1]) <= limit < near(height):
-            enough = min(enough, limit + rounds * near(height))
-        known.append(height)
-    return known
-
-
-def _under(known: list[Ball], limit: float, rounds: int) -> tuple[Ball, Ball] | None:
-    """A line `start + slope m` that lies below all heights, and meets them near `limit`."""
-    points = [(m, near(h)) for m, h in enumerate(known)]
-    if len(known) <= rounds:
-        points.append((rounds, near(known[-1])))
-    at = 0
-    while points[at][1] <= limit:
-        ahead = [((h - points[at][1]) / (m - points[at][0]), j)
-                 for j, (m, h) in enumerate(points[at + 1:], at + 1)]  # fmt: skip
-        if not ahead:
-            return None
-        steep, following = min(ahead)
-        if points[following][1] > limit:
-            break
-        at = following
-    if not steep > 0.0:
-        return None
-    slope = arb(steep)
-    # What is taken for the start must do at every number of draws.
-    start = known[0]
-    for m, height in [*enumerate(known), (rounds, known[-1])]:
-        start = start.min(height - slope * m)
-    return start, slope
