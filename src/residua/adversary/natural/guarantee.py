@@ -39,6 +39,7 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import LARGEST_EPS, Floats
+from residua.filters.costs import response_point
 from residua.pld.constructors import approximate_dp, infinite
 from residua.pld.pld import Pld, query
 from residua.work_limit import remembered
@@ -110,10 +111,12 @@ def guarantee_curve(
         ArgumentError: an argument is out of range.
     """
     query("budget", budget)
+    corner = response_point(budget)
     found = []
     for given in checks.items("target_deltas", target_deltas, "a list of deltas"):
         target = checks.positive("target_deltas", checks.probability("target_deltas", given))
         points = [_point(budget, share * target) for share in KEPT_SHARES]
+        points += [corner] if corner is not None else []
         reached = [moment_bound(t, d, target)[1] for t, d in points if 0.0 < d < target]
         best = Guarantee(min(reached, default=math.inf), target, "moments")
         found.append(best if rounds is None else _composed(budget, rounds, best))

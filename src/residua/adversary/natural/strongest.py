@@ -35,7 +35,7 @@ from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import LARGEST_EPS, Floats
 from residua.errors import ArgumentError
 from residua.filters.costs import response_point
-from residua.pld.constructors import pure_dp
+from residua.pld.constructors import identity, pure_dp
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld, query
 from residua.work_limit import work
@@ -54,9 +54,10 @@ ROUNDINGS = 1e-9
 
 @dataclass(frozen=True)
 class Block:
-    """The choice after `copies` small queries: for each loss so far a last query, or none to go on.
+    """The choice after `copies` small queries: for each loss so far a last query, or to go on.
 
-    `last[i]` belongs to the `i`-th smallest loss and is a number in `endings`, or -1.
+    `last[i]` belongs to the `i`-th smallest loss and is a number in `endings`, or -1 to go on. The
+    first of the endings is to ask nothing.
     """
 
     copies: int
@@ -94,9 +95,9 @@ class NaturalAttack:
         starts = (0, *(block.copies for block in self.blocks[:-1]))
         for start, block in zip(reversed(starts), reversed(self.blocks), strict=True):
             width = block.copies - start
-            endings = [Strategy(ending) for ending in block.endings]
+            endings = [STOP, *map(Strategy, block.endings[1:])]
             choices = [
-                endings[k] if k >= 0 else STOP if after is None else after[i]
+                endings[k] if after is None or k >= 0 else after[i]
                 for i, k in enumerate(block.last)
             ]
             asked = width * pure_dp(self.size)
@@ -133,6 +134,7 @@ def natural_attack(
     if eps is None and point is None:
         raise ArgumentError("eps must be given for a budget that is not (eps, delta), got None")
     at = checks.between("eps", point[0] if eps is None and point else eps, 0.0, LARGEST_EPS / 4.0)
+    checks.require(0.0 < budget.delta(at) < 1.0, "eps", "where delta is between 0 and 1", at)
     game = _Game(budget, at)
     copies = min(max(FEW_COPIES, 16 * rounds), MOST_COPIES)
     plans = [(game.value(plan, FEW_SIZES), plan) for plan in game.plans(rounds, copies)]
@@ -175,8 +177,9 @@ class _Game:
     """The largest size of response."""
 
     def __post_init__(self) -> None:
-        levels, kept = np.array([self.eps]), 1.0 - 1e-9
-        if response_point(self.budget) is None:
+        point = response_point(self.budget)
+        levels, kept = np.array([self.eps if point is None else point[0]]), 1.0 - 1e-9
+        if point is None:
             rare = float(self.budget.mass_at_infinity_bounds.hi)
             top = float(
                 self.budget.epsilon(rare + 1e-3 * (float(self.budget.delta(self.eps)) - rare))
@@ -225,9 +228,8 @@ class _Game:
         cost = np.array([weights @ _height(asked, (u - losses)[:, None]) for u in self.levels])
         if not np.all(none <= self.room):
             return None
-        with np.errstate(divide="ignore"):
-            shares = (self.room - none)[:, None] / np.maximum(cost - none[:, None], 0.0)
-        shares = np.minimum(np.min(shares, axis=0), 1.0)
+        more = np.maximum(cost - none[:, None], 1e-300)
+        shares = np.minimum(np.min((self.room - none)[:, None] / more, axis=0), 1.0)
         without = _complement(losses - self.eps)[:, None]
         reached = without + (_height(asked, (self.eps - losses)[:, None]) - without) * shares
         best = np.argmax(reached, axis=1)
@@ -267,7 +269,7 @@ class _Game:
         gain = np.cumsum(weights * choice.height * stops)
         levels = (np.arange(MOST_ENDINGS) + 0.5) / MOST_ENDINGS * gain[-1]
         numbers = choice.best[np.minimum(np.searchsorted(gain, levels), gain.size - 1)]
-        found = []
+        found = [identity()]
         for number in dict.fromkeys(numbers.tolist()):
             for less in (1.0 - 1e-9, 0.999, 0.98, 0.9):
                 share = Fraction(float(choice.shares[number]) * less)
@@ -279,11 +281,10 @@ class _Game:
         return tuple(found)
 
     def _heights(self, endings: tuple[Pld, ...], losses: Floats) -> Floats:
-        """What each last query, or none, reaches after each loss, lower bounds."""
+        """What each last query reaches after each loss, lower bounds."""
         # A larger point gives a lower bound in spite of its rounding.
         x = np.exp(self.eps - losses) * (1.0 + 1e-12)
-        none = np.maximum(1.0 - x, 0.0)
-        return np.array([none, *(np.asarray(each.hockey_stick_bounds(x).lo) for each in endings)])
+        return np.array([np.asarray(each.hockey_stick_bounds(x).lo) for each in endings])
 
 
 def _stop_or_go(
