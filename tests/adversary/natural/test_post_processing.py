@@ -24,7 +24,7 @@ from adversary.natural.post_processing import (
     view,
 )
 from residua.adversary.natural.additive_profile import AdditiveProfileFilter
-from residua.adversary.natural.guarantee import Plan, failure
+from residua.adversary.natural.buckets import Plan, failure
 from residua.adversary.strategy import STOP
 
 FAIL = (-1,)

@@ -1,4 +1,4 @@
-"""The strongest known adversary of the natural filter: what it is proven to reach, and that it may."""
+"""The strongest known adversary of the natural filter: what it reaches, and that it may."""
 
 from __future__ import annotations
 

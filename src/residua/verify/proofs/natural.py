@@ -17,8 +17,8 @@ that the loss exceeds `level`, where `r = d max(e^{order z} / (1 - e^{t-z}))` at
 `level + jump` (the function is log-convex). `e^{order Z}` over the moments of the queries asked is
 a martingale, so Markov's inequality gives `d' <= s + M e^{-order e'} max_x (1 - x) x^order`.
 
-**Sizes.** Queries are symmetric and at most `k`. Sizes are cut at `e_1 < e_2 < …`; `s_i` bounds the sum over queries of the probability of a loss of size `e_i` or
-more. Then the interaction lies below
+**Sizes.** Queries are symmetric and at most `k`. Sizes are cut at `e_1 < e_2 < …`; `s_i` bounds the
+sum over queries of the probability of a loss of size `e_i` or more. Then the interaction lies below
 `c_{i-1} - c_i` randomized responses of each size `e_i`, unless there are more than `c_i` draws from
 `e_i` upwards (`c_0 = k`, none from the last one upwards). With a total `s` the probability of `n`
 draws or more is at most `(1+w)^{-(n-1)} e^{sw} / (ew)` for any `w > 0` (Markov's inequality for one
