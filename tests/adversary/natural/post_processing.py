@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.discretise import discretise
 from residua.adversary.natural.buckets import Plan
+from residua.adversary.natural.discretise import discretise
 from residua.adversary.rule import as_rounds
 from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Floats

@@ -71,7 +71,7 @@ def test_arbitrary_queries_get_the_computed_guarantee() -> None:
     ("call", "said"),
     [
         (lambda: rz.NaturalFilter(rz.gaussian(mu=1.0), 3), "catalogue must be a list.*nothing is"),
-        (lambda: rz.NaturalFilter(R(1.0, 0.1)), "rounds must be given for arbitrary queries"),
+        (lambda: rz.NaturalFilter(R(1.0, 0.1)), "rounds must be given where nothing is proven"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), 0), "rounds must be 1 or more, got 0"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, ()), "catalogue must contain at least one"),
         (lambda: rz.NaturalFilter(R(1.0, 0.1), 2, "pure"), "one of gaussian, pure_delta"),

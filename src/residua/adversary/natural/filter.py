@@ -301,7 +301,7 @@ def _for_any_queries(budget: Pld, rounds: int | None, point: tuple[float, float]
             f" proven about arbitrary queries within the budget {describe(budget)}"
         )
     found = natural_guarantee(*point, rounds)
-    if rounds is None and found.eps == math.inf:
+    if rounds is None and found.pld.is_infinite:
         raise ArgumentError(
             "rounds must be given where nothing is proven for any number of arbitrary queries, got"
             " None"
