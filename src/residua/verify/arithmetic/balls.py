@@ -101,11 +101,6 @@ def density(x: Ball) -> Ball:
     return (-x * x / 2).exp() / (2 * arb.pi()).sqrt()
 
 
-def quantile(p: Ball) -> Ball:
-    """The inverse of `normal`."""
-    return -(2 * p).erfcinv() * arb(2).sqrt()
-
-
 def is_accurate(value: Ball, wanted: int) -> bool:
     """Whether a ball is known to so many bits of its size."""
     return bool(value.is_finite()) and int(value.rel_accuracy_bits()) >= wanted

@@ -13,19 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from functools import partial
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, quantile, upper
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, upper
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import larger_height, law_of
-from residua.verify.losses.laws import Central, Finite, Law
+from residua.verify.losses.laws import Law
 from residua.verify.proofs.comparisons import line_in_x, prove_at_most, prove_below
 from residua.verify.proofs.residue import prove_residue, query_by_query
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
@@ -68,17 +67,6 @@ def approximate_gdp_residue(
 
 def _is_single(rest: Loss) -> bool:
     return len(rest.factors) == 1 and rest.factors[0][1] == 1
-
-
-def _chords_below(law: Central, nu: Ball, slack: Ball) -> Proof:
-    """Whether a law with a density lies below `G_nu ⊕ R_{0,η}`, by chords through its curve."""
-
-    def tangent(t: Ball) -> Callable[[Ball], Ball]:
-        a, kept = nu / 2 - t / nu, 1 - slack
-        fall = kept * t.exp() * normal(a - nu)
-        return line_in_x(t, kept * normal(a) - fall + slack, -fall)
-
-    return prove_below(law.curve, tangent, 0.0, near(law.e) * (1 + 1e-9))
 
 
 def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
@@ -204,60 +192,33 @@ def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
 
 
 def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
-    """Whether a law lies below `G_nu ⊕ R_{0,η}`."""
+    """Whether a law lies below `G_nu ⊕ R_{0,η}`, by chords through its curve."""
     if nu2 <= 0:
         return refuted("nothing is taken of mu²")
     proof = undecided("not settled")
     for precision in LADDER:
         with bits(precision):
-            law, nu = make(), ball(nu2).sqrt()
+            law, nu, slack = make(), ball(nu2).sqrt(), ball(eta)
+            if law.missing > 0:
+                return refuted("mass at infinity, which no Gaussian covers")
             if not law.missing.is_zero():
-                if law.missing > 0:
-                    return refuted("mass at infinity, which no Gaussian covers")
                 return undecided("mass at infinity that is not known to be none")
-            if isinstance(law, Finite):
-                proof = _vertices(law, nu, ball(1 - eta))
-            else:
-                proof = _chords_below(law, nu, ball(eta))
+            tangent = partial(_tangent, nu, slack)
+            sides = [law] if law.symmetric else [law, law.reversed()]
+            ends = [near(side.top) * (1 + 1e-9) for side in sides]
+            proof = all_of(
+                [
+                    prove_below(s.curve, tangent, 0.0, end)
+                    for s, end in zip(sides, ends, strict=True)
+                ]
+            )
         if proof.verdict != "undecided":
             break
     return proof
 
 
-def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
-    """The corners of the tradeoff curve lie on or above that of the other, which is convex.
-
-    For `G_nu ⊕ R_{0,η}` that is the one of `G_nu` with both errors scaled by `1-η`, and 0 beyond.
-    """
-    order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
-    for i, j in pairwise(order):
-        if not law.z[i] < law.z[j]:
-            return undecided("losses that could not be told apart")
-    work(200 * len(order))
-    below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
-    for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
-        if kept < 1:
-            if p_low >= kept or q_high >= kept:
-                continue
-            if not (p_low < kept and q_high < kept):
-                return undecided("errors could not be told from 1 - delta")
-            needed = -quantile(p_low / kept) - quantile(q_high / kept)
-        else:
-            needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
-        if needed > nu:
-            return refuted(f"the loss needs nu = {near(needed):.9g}, taken was {near(nu):.9g}")
-        if not needed <= nu:
-            return undecided("nu is not known well enough")
-    return proven("the loss lies below the Gaussian that was taken")
-
-
-def _tails(masses: list[Ball]) -> list[tuple[Ball, Ball]]:
-    """The masses up to each place and beyond it, but for the last."""
-    upto = list(accumulate(masses))[:-1]
-    beyond = list(accumulate(masses[::-1]))[-2::-1]
-    return list(zip(upto, beyond, strict=True))
-
-
-def _upper_quantile(mass: Ball, rest: Ball) -> Ball:
-    """`-Φ⁻¹(mass)`, from the smaller of mass and complement, which has the digits."""
-    return quantile(rest) if near(rest) < near(mass) else -quantile(mass)
+def _tangent(nu: Ball, slack: Ball, t: Ball) -> Callable[[Ball], Ball]:
+    """The line in `x` that touches the curve of `G_nu ⊕ R_{0,η}`."""
+    a, kept = nu / 2 - t / nu, 1 - slack
+    fall = kept * t.exp() * normal(a - nu)
+    return line_in_x(t, kept * normal(a) - fall + slack, -fall)

@@ -28,7 +28,6 @@ from residua.verify.losses.factors import (
     Unknown,
 )
 from residua.verify.losses.hockey_stick import (
-    Steps,
     curve,
     curve_of,
     known_curve,
@@ -228,8 +227,7 @@ def bounded_below(loss: Loss, other: Loss) -> bool:
         law = None if make is None else make()
         if left is None or not isinstance(law, Finite):
             return False
-        right = Steps(law)
-        heights = ((left(t), right(t)) for t in (arb(0), *law.z) if not t < 0)
+        heights = ((left(t), law.curve(t)) for t in (arb(0), *law.z) if not t < 0)
         return all(bool(a <= 0) or bool(a <= b) for a, b in heights)
 
 
