@@ -201,8 +201,8 @@ class Lattice:
             self.d,
             self.low + other.low,
             tuple(masses),
-            1 - (1 - self.plus) * (1 - other.plus),
-            1 - (1 - self.minus) * (1 - other.minus),
+            self.plus + (1 - self.plus) * other.plus,
+            self.minus + (1 - self.minus) * other.minus,
         )
 
     def power(self, n: int, reach: int, tail: float) -> Lattice:

@@ -44,13 +44,13 @@ def larger_height(loss: Loss, t: Ball) -> Ball | None:
 
 def split(loss: Loss) -> tuple[Ball, Loss]:
     """The mass at infinity that splits off, and what is left."""
-    kept, parts = arb(1), []
+    log_kept, parts = arb(0), []
     for factor, n in loss.factors:
         if isinstance(factor, Revealing):
-            kept *= (1 - factor.missing()) ** n
+            log_kept += n * (-factor.missing()).log1p()
         else:
             parts.append((factor, n))
-    return 1 - kept, Loss(loss.variance, tuple(parts), loss.stated)
+    return -log_kept.expm1(), Loss(loss.variance, tuple(parts), loss.stated)
 
 
 def curve_of(loss: Loss, back: bool = False) -> Curve | None:

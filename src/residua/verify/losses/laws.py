@@ -260,7 +260,7 @@ def composition(laws: Sequence[Finite]) -> Finite:
         p = tuple(a * b for a in whole.p for b in law.p)
         q = tuple(a * b for a in whole.q for b in law.q)
         z = tuple(a + b for a in whole.z for b in law.z)
-        p_inf = 1 - (1 - whole.p_inf) * (1 - law.p_inf)
-        q_inf = 1 - (1 - whole.q_inf) * (1 - law.q_inf)
+        p_inf = whole.p_inf + (1 - whole.p_inf) * law.p_inf
+        q_inf = whole.q_inf + (1 - whole.q_inf) * law.q_inf
         whole = Finite(p, q, z, p_inf, q_inf, whole.symmetric and law.symmetric)
     return whole

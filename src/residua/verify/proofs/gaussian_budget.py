@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
+from math import nextafter
 
 from flint import arb
 
@@ -23,7 +24,7 @@ from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Law
 from residua.verify.proofs.comparisons import line_in_x, prove_at_most, prove_below
-from residua.verify.proofs.residue import prove_residue, query_by_query
+from residua.verify.proofs.residue import Reserves, prove_residue, query_by_query
 from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
 
 
@@ -62,17 +63,25 @@ def approximate_gdp_residue(
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
     if not rest.factors:
         return proven("mu² and delta fall by at least their costs")
-    return _any_law(rest, m2, v, eta, tight)
+    return prove_law(rest, m2, v, eta, tight)
 
 
-def _is_single(rest: Loss) -> bool:
-    return len(rest.factors) == 1 and rest.factors[0][1] == 1
+def prove_law(
+    rest: Loss,
+    m2: Fraction,
+    v: Fraction,
+    eta: Fraction,
+    tight: bool = True,
+    reserves: Reserves = tuple,
+    start: Fraction = Fraction(0),
+) -> Proof:
+    """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}` by a law of `L`, or by finer and finer ones above it.
 
-
-def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    Up to reserves, and from `t = start` on (`residue.py`). Only a tight law refutes.
+    """
     if eta and _lies_within_slack(rest, eta):
         return proven("the loss lies within the slack that was taken")
-    make: Callable[[], Law] | None = law_of(rest)
+    make = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
     if not eta and (make is None or many):
         # Not tight, but soon done where outcomes are many.
@@ -80,18 +89,17 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
         if apart.verdict == "proven":
             return apart
     if make is not None:
-        return _compare_with_budget(make, m2, v, eta, tight)
+        return _compare_with_budget(make, m2, v, eta, tight, reserves, start)
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
         try:
-            proof = _compare_with_budget(make, m2, v, eta, False)
+            proof = _compare_with_budget(make, m2, v, eta, False, reserves, start)
         except Unknown as error:
-            proof = proof if fine < FINENESS[0] else undecided(str(error))
-            break
-        if proof.verdict == "proven" or (eta and not _is_single(rest)):
+            return proof if fine < FINENESS[0] else undecided(str(error))
+        if proof.verdict == "proven":
             break
     return proof
 
@@ -146,21 +154,27 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
 
 
 def _compare_with_budget(
-    make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
+    make: Callable[[], Law],
+    m2: Fraction,
+    v: Fraction,
+    eta: Fraction,
+    tight: bool,
+    reserves: Reserves,
+    start: Fraction,
 ) -> Proof:
-    """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}`; where the law is one above `L`, a disproof shows nothing."""
+    """The same for one law; where it is one above `L`, a disproof shows nothing."""
     if m2 == 0 or (m2 == v and not eta):
-        proof = below_gaussian(make, v - m2, eta)
+        proof = below_gaussian(make, v - m2, eta, start)
     elif m2 == v:
         with bits(LADDER[0]):
             if make().curve(arb(0)) <= ball(eta):
                 return proven("the loss lies within the slack that was taken")
         return undecided("only slack is taken, and the loss may exceed it")
     else:
-        proof = prove_residue(make, m2, v, eta)
+        proof = prove_residue(make, m2, v, eta, reserves, start)
         if proof.verdict == "undecided":
             # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
-            below = below_gaussian(make, v - m2, eta)
+            below = below_gaussian(make, v - m2, eta, start)
             proof = below if below.verdict == "proven" else proof
     if proof.verdict == "refuted" and not tight:
         return undecided(f"not shown through a loss above it: {proof.reason}")
@@ -191,8 +205,8 @@ def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
     return variance, together(rest), tight
 
 
-def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
-    """Whether a law lies below `G_nu ⊕ R_{0,η}`, by chords through its curve."""
+def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction, start: Fraction) -> Proof:
+    """Whether a law lies below `G_nu ⊕ R_{0,η}` from `start` on, by chords through its curve."""
     if nu2 <= 0:
         return refuted("nothing is taken of mu²")
     proof = undecided("not settled")
@@ -205,10 +219,11 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fract
                 return undecided("mass at infinity that is not known to be none")
             tangent = partial(_tangent, nu, slack)
             sides = [law] if law.symmetric else [law, law.reversed()]
-            ends = [near(side.top) * (1 + 1e-9) for side in sides]
+            low = nextafter(float(start), 0.0)
+            ends = [max(near(side.top) * (1 + 1e-9), low) for side in sides]
             proof = all_of(
                 [
-                    prove_below(s.curve, tangent, 0.0, end)
+                    prove_below(s.curve, tangent, low, end)
                     for s, end in zip(sides, ends, strict=True)
                 ]
             )

@@ -189,6 +189,7 @@ class _Half:
 
 
 _HALF = arb(1) / 2
+Reserves = Callable[[], tuple[tuple[Ball, Ball], ...]]
 
 
 def prove_residue(
@@ -196,7 +197,7 @@ def prove_residue(
     m2: Fraction,
     mu2: Fraction,
     eta: Fraction = Fraction(0),
-    reserves: Callable[[], tuple[tuple[Ball, Ball], ...]] = tuple,
+    reserves: Reserves = tuple,
     start: Fraction = Fraction(0),
 ) -> Proof:
     """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`, up to reserves.
