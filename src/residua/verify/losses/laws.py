@@ -199,8 +199,9 @@ class Central:
         """`E e^{sZ}`."""
         work(10)
         far = s + arb(1) / 2
-        share = (far * self.e).sinh() / (2 * far * (self.e / 2).sinh())
-        return self.w * (far * self.e).cosh() / (self.e / 2).cosh() + (1 - self.w) * share
+        up, down = (far * self.e).exp(), (-far * self.e).exp()
+        share = (up - down) / (4 * far * (self.e / 2).sinh())
+        return self.w * (up + down) / (2 * (self.e / 2).cosh()) + (1 - self.w) * share
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
