@@ -21,6 +21,7 @@ from residua.provable.forms import (
     MOST_OUTCOMES,
     REPLACE,
     Description,
+    Range,
     form_of,
     has_too_many_outcomes,
     leaves_of,
@@ -45,16 +46,22 @@ LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Under the residue filters, for several queries that are not Gaussian: the largest ratio of their
 sizes, and the largest sum."""
 
-LARGEST_MU = 60.0
-"""The largest `mu` of a Gaussian budget."""
-LEAST_DELTA = 1e-30
-"""The least `delta` of a filter that is not 0."""
-LEAST_ORDER, LARGEST_ORDER = 1e-4, 1e6
-"""The range of Rényi orders of filters, less 1."""
-LARGEST_ROUNDS = 1000
-"""The most rounds of a filter that counts them."""
 LARGEST_REACH = 100.0
 """The largest Rényi order times sensitivity divided by noise, for mixtures of Gaussians."""
+FILTER_RANGES: dict[str, Range] = {
+    "eps": (LEAST_SIZE, LARGEST_SIZE),
+    "mu": (LEAST_SIZE, 60.0),
+    "rho": (LEAST_SIZE**2, 1e6),
+    **dict.fromkeys(("delta", "delta_conversion", "target_delta"), (1e-30, 1.0)),
+    "rounds": (1, 1000),
+    "alpha - 1": (1e-4, 1e6),
+    "order - 1": (1e-4, 1e12),
+    **{
+        f"the length of {each}": (1, LONGEST_PROVABLE_LIST)
+        for each in ("curve", "plan", "menu", "expect", "catalogue")
+    },
+}
+"""The ends between which a parameter of a filter must lie if it is not 0."""
 
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
@@ -159,7 +166,8 @@ def unprovable_filter(config: Description) -> str | None:
         wrong = unprovable_filter(each)
         if wrong is not None:
             return f"filters[{place}]: {wrong}"
-    for name, value, low, high in _filter_sizes(config):
+    for name, value in _filter_sizes(config):
+        low, high = FILTER_RANGES[name]
         if value and not low <= value <= high:
             what = f"{name} of {kind}"
             return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
@@ -182,28 +190,18 @@ def _unprovable_plan(config: Description) -> str | None:
     return unprovable_composition(config)
 
 
-def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
-    for name, low, high in (
-        ("eps", LEAST_SIZE, LARGEST_SIZE),
-        ("mu", LEAST_SIZE, LARGEST_MU),
-        ("rho", LEAST_SIZE**2, 1e6),
-        ("delta", LEAST_DELTA, 1.0),
-        ("delta_conversion", LEAST_DELTA, 1.0),
-        ("target_delta", LEAST_DELTA, 1.0),
-        ("rounds", 1, LARGEST_ROUNDS),
-    ):
-        if name in f:
-            yield name, f[name], low, high
-    orders = [f["alpha"]] if "alpha" in f else [alpha for alpha, _ in f.get("curve", ())]
-    for alpha in orders:
-        yield "alpha - 1", alpha - 1.0, LEAST_ORDER, LARGEST_ORDER
-    if "order" in f:
-        yield "order - 1", f["order"] - 1.0, LEAST_ORDER, 1e12
-    for _, rho in f.get("curve", ()):
-        yield "rho", rho, LEAST_SIZE**2, 1e6
-    for name in ("curve", "plan", "menu", "expect", "catalogue"):
-        if isinstance(f.get(name), list):
-            yield f"the length of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
+def _filter_sizes(f: Description) -> Iterator[tuple[str, float]]:
+    """The parameters of a filter that have a range."""
+    for name, given in f.items():
+        if name == "curve":
+            for alpha, rho in given:
+                yield from (("alpha - 1", alpha - 1.0), ("rho", rho))
+        if name in ("alpha", "order"):
+            yield f"{name} - 1", given - 1.0
+        elif name in FILTER_RANGES:
+            yield name, given
+        if isinstance(given, list) and f"the length of {name}" in FILTER_RANGES:
+            yield f"the length of {name}", len(given)
 
 
 def _unprovable_natural(config: Description) -> str | None:
