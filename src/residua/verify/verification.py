@@ -19,7 +19,7 @@ from typing import Any
 
 from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residua.records import Record, digest, from_line
-from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
+from residua.verify.arithmetic import LIMIT, MEMORY, TOTAL
 from residua.verify.chains.across import check_across, part_of
 from residua.verify.chains.chain import Chain, notes_on_lost_records
 from residua.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of

@@ -108,7 +108,7 @@ def test_tiny_costs_are_settled(kind: str) -> None:
 def test_tails_are_known_relatively(x: float) -> None:
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits, normal
+    from residua.verify.arithmetic import bits, normal
 
     with bits(160), mpmath.workdps(60):
         found = normal(arb(x) / 3 * 3)
@@ -161,7 +161,7 @@ def test_slopes_of_rises_are_their_derivatives() -> None:
     """Slopes against finite differences at high precision."""
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.losses.factors import Noise
     from residua.verify.losses.laws import gaussian_rise, slack_rise
 
@@ -186,7 +186,7 @@ def test_rises_of_many_losses_keep_their_digits() -> None:
     """Against sums over the outcomes at a much higher precision."""
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits, density, normal
+    from residua.verify.arithmetic import bits, density, normal
     from residua.verify.losses.laws import Finite
 
     rng = np.random.default_rng(11)

@@ -18,7 +18,7 @@ from itertools import pairwise
 from typing import Any
 
 from residua.sizes import DEEPEST, LARGEST_COUNT, oversized
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import work
 from residua.verify.losses.pairs import upper_hull
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")

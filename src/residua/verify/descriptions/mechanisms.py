@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residua.verify.arithmetic.balls import exact, written
+from residua.verify.arithmetic import exact, written
 from residua.verify.descriptions.configurations import UNREADABLE, Tables
 from residua.verify.descriptions.fields import Fields, Malformed, read
 from residua.verify.losses.factors import (

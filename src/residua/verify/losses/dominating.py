@@ -23,8 +23,7 @@ from functools import partial
 from flint import arb, arb_poly
 
 from residua.provable import MOST_ATOMS
-from residua.verify.arithmetic.balls import Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import counted_cache, reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, bits, counted_cache, near, reserve_memory, work
 from residua.verify.losses.factors import Factor, Loss, Unknown
 from residua.verify.losses.hockey_stick import curve, known_curve
 from residua.verify.losses.laws import Finite, gaussian_curve

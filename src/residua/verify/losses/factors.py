@@ -19,8 +19,7 @@ from functools import cached_property
 
 from flint import acb, arb, ctx
 
-from residua.verify.arithmetic.balls import Ball, ball, near, normal
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, near, normal, reserve_memory, work
 from residua.verify.losses.laws import Central, Finite, Law, mirrored
 
 _MOST_TERMS = 1 << 15

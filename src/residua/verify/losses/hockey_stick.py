@@ -17,8 +17,7 @@ from functools import partial, reduce
 from flint import arb, ctx
 
 from residua.provable import MOST_ATOMS
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, bits, near, normal, reserve_memory, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,

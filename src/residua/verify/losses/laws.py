@@ -22,8 +22,7 @@ from itertools import accumulate
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, density, near, normal
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, density, near, normal, reserve_memory, work
 
 Jet = tuple[Ball, Ball]
 """A value and its slope."""

@@ -18,7 +18,7 @@ from functools import reduce
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import BITS, LADDER, Ball, ball, bits, near, nine_digits
+from residua.verify.arithmetic import BITS, LADDER, Ball, ball, bits, near, nine_digits
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -28,8 +28,7 @@ from residua.verify.losses.factors import (
     Unknown,
 )
 from residua.verify.losses.laws import Finite
-from residua.verify.proofs.comparisons import prove_at_most
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, prove_at_most, proven, refuted, undecided
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from functools import partial, reduce
 from itertools import pairwise
+from typing import Any
 
 from flint import arb, arb_series
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, near, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -33,8 +33,7 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.laws import Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
-from residua.verify.proofs.comparisons import prove_below
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, all_of, prove_below, proven, refuted, undecided
 
 _DEPTH = 30
 """How often the first cell is halved: to a billionth of `1/sqrt(rho)`."""
@@ -160,5 +159,7 @@ def _cumulants(loss: Loss, s: float, back: bool) -> tuple[Ball, Ball]:
     if None in laws:
         raise Unknown("no formula for its zCDP parameter")
     work(sum(20 * len(law.z) if isinstance(law, Finite) else 100 for law in laws))
-    _, mean, half = log_moment(loss, arb_series([arb(s), arb(1)], 3), back).coeffs()
+    at: Any = arb_series([arb(s), arb(1)], 3)
+    moments: Any = log_moment(loss, at, back)
+    _, mean, half = moments.coeffs()
     return mean, 2 * half

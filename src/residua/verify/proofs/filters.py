@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from residua.provable import unprovable, unprovable_commit
-from residua.verify.arithmetic.balls import nine_digits, written
+from residua.verify.arithmetic import nine_digits, written
 from residua.verify.descriptions.configurations import (
     UNREADABLE,
     Config,

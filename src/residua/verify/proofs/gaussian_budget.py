@@ -18,14 +18,22 @@ from math import nextafter
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, upper
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, near, normal, upper
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Law
-from residua.verify.proofs.comparisons import line_in_x, prove_at_most, prove_below
 from residua.verify.proofs.residue import Reserves, prove_residue, query_by_query
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    line_in_x,
+    prove_at_most,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:

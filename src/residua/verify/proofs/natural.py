@@ -34,8 +34,7 @@ from typing import Any
 from flint import arb
 
 from residua.provable.forms import LARGEST_SIZE
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near, normal, upper
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import BITS, Ball, ball, bits, exact, near, normal, upper, work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import (

@@ -16,7 +16,7 @@ from fractions import Fraction
 from flint import arb
 
 from residua.provable.forms import MOST_OUTCOMES
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
+from residua.verify.arithmetic import BITS, Ball, ball, bits, near
 from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, lattice_of
 from residua.verify.losses.factors import (
     Factor,
@@ -41,9 +41,16 @@ from residua.verify.proofs.additive import (
     missing_mass,
     zcdp_within,
 )
-from residua.verify.proofs.comparisons import line_in_x, prove_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    line_in_x,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 
 def below(loss: Loss, other: Loss) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from residua.provable.forms import LARGEST_SIZE
 from residua.provable.partitions import POINTS, unpromised_partition
-from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
+from residua.verify.arithmetic import BITS, ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import FAMILIES, UNREADABLE, misconfigured
 from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
 from residua.verify.losses.factors import Infinite, Loss, Stated, Unknown

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from residua.provable import planned
 from residua.records import canonical
-from residua.verify.arithmetic.balls import exact
+from residua.verify.arithmetic import exact
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Factor, Loss, Response, Revealed, together

@@ -40,7 +40,7 @@ from functools import partial
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import (
+from residua.verify.arithmetic import (
     BITS,
     Ball,
     ball,
@@ -50,12 +50,11 @@ from residua.verify.arithmetic.balls import (
     near,
     normal,
     rational,
+    work,
 )
-from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
-from residua.verify.proofs.comparisons import chord_below_tangents
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, chord_below_tangents, proven, refuted, undecided
 
 _PRECISIONS = (96, 160, 288, 544, 1056, 2080)
 """Bits to work with, in turn: tiny costs are differences of nearly equal numbers."""

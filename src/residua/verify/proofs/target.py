@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, rational, upper, written
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, rational, upper, written
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.factors import Infinite, Loss, Unknown
@@ -44,9 +44,8 @@ from residua.verify.proofs.additive import (
     largest_loss,
     missing_mass,
 )
-from residua.verify.proofs.comparisons import prove_at_most
 from residua.verify.proofs.gaussian_budget import gdp_residue, prove_law
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, all_of, prove_at_most, proven, refuted, undecided
 
 _MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The orders of the reserves beside the `order` of the filter, all of them less 1."""

@@ -27,7 +27,7 @@ from typing import Any
 from flint import arb
 
 from residua.records import canonical
-from residua.verify.arithmetic.balls import LADDER, ball, bits, rational, written
+from residua.verify.arithmetic import LADDER, ball, bits, rational, written
 from residua.verify.descriptions.configurations import (
     UNREADABLE,
     Config,
