@@ -33,7 +33,14 @@ from residua.verify.losses.factors import (
 )
 from residua.verify.losses.laws import Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
-from residua.verify.proofs.verdict import Proof, all_of, prove_below, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 _DEPTH = 30
 """How often the first cell is halved: to a billionth of `1/sqrt(rho)`."""

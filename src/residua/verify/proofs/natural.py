@@ -45,6 +45,7 @@ from residua.verify.losses.factors import (
     Revealing,
     Unknown,
     together,
+    without_common,
 )
 from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Central
@@ -120,30 +121,15 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-    charge = _between(spent, now)
-    if charge is None or not below(loss, charge):
+    lost, charge = without_common(spent, now)
+    if not lost.is_identity or charge.stated or not below(loss, charge):
         return undecided("what is spent is not what was spent before plus the query")
     members = catalogue if isinstance(catalogue, list) else []
-    if members and not any(_same(charge, loss_of(each, None)) for each in members):
+    if members and not any(
+        without_common(charge, loss_of(each, None)) == (Loss(), Loss()) for each in members
+    ):
         return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
-
-
-def _same(one: Loss, two: Loss) -> bool:
-    """Whether two compositions have the same parts, in whatever order."""
-    return one.variance == two.variance and (
-        (dict(one.factors), dict(one.stated)) == (dict(two.factors), dict(two.stated))
-    )
-
-
-def _between(before: Loss, after: Loss) -> Loss | None:
-    """The factors that a composition gained; None where it lost some."""
-    had, has = dict(before.factors), dict(after.factors)
-    grown = {factor: n - had.pop(factor, 0) for factor, n in has.items()}
-    more = after.variance - before.variance
-    if before.stated or after.stated or had or more < 0 or min(grown.values(), default=0) < 0:
-        return None
-    return Loss(more, tuple((factor, n) for factor, n in grown.items() if n))
 
 
 def _outside(loss: Loss, family: str) -> str | None:

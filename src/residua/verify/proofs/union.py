@@ -35,7 +35,7 @@ from residua.verify.descriptions.configurations import (
     Tables,
     fingerprint,
 )
-from residua.verify.descriptions.mechanisms import StepQuery, Underivable
+from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.factors import Infinite, Unknown
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs import plans, target
@@ -65,7 +65,7 @@ def _deltas(config: Config) -> float:
     """The deltas of the components that have a formula, at the union's `eps`, added up."""
     total = 0.0
     for each in config["filters"]:
-        with suppress(Infinite, Underivable, Unknown, *UNREADABLE):
+        with suppress(Infinite, Unknown, *UNREADABLE):
             total += union_delta({"eps": config["eps"], "filters": [each]})
     return total
 
