@@ -18,7 +18,7 @@ from functools import reduce
 
 from flint import arb
 
-from residua.verify.arithmetic import BITS, LADDER, Ball, ball, bits, near, nine_digits
+from residua.verify.arithmetic import BITS, LADDER, Ball, ball, bits, near, nine_digits, upper
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -39,6 +39,12 @@ class Cost:
     rest: Callable[[], Ball] = arb
     tight: bool = True
     """Whether it is the cost itself and not a bound."""
+
+    @property
+    def upper(self) -> Fraction:
+        """A rational that is at least the cost."""
+        with bits(LADDER[0]):
+            return self.exact + upper(self.rest())
 
     @property
     def is_exact(self) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 
 from flint import arb, arb_series
 
-from residua.verify.arithmetic import LADDER, Ball, ball, bits, near, work
+from residua.verify.arithmetic import Ball, ball, near, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -36,6 +36,7 @@ from residua.verify.proofs.additive import Cost, enough_taken, log_moment
 from residua.verify.proofs.verdict import (
     Proof,
     all_of,
+    at_growing_precision,
     prove_below,
     proven,
     refuted,
@@ -74,13 +75,9 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
         tight = all(isinstance(factor, DiscreteGaussian) for factor in lifted)
         return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else arb, tight))
     rest = Loss(factors=tuple(bounded))
-    proof = undecided("rho")
-    for precision in LADDER:
-        with bits(precision):
-            sides = (_below_parabola(rest, ball(spent - known), back) for back in rest.directions)
-            proof = all_of(list(sides))
-        if proof.verdict != "undecided":
-            break
+    proof = at_growing_precision(
+        lambda: all_of([_below_parabola(rest, spent - known, back) for back in rest.directions])
+    )
     if proof.verdict == "refuted" and lifted:
         return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
@@ -101,8 +98,8 @@ def _means(factors: list[tuple[Factor, int]]) -> Callable[[], Ball]:
     return total
 
 
-def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
-    top = arb(0)
+def _below_parabola(loss: Loss, most: Fraction, back: bool) -> Proof:
+    rho, top = ball(most), arb(0)
     for factor, n in loss.factors:
         largest = factor.top(back)
         if largest is None:

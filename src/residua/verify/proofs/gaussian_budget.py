@@ -23,10 +23,12 @@ from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import larger_height, law_of
 from residua.verify.losses.laws import Law
+from residua.verify.proofs.additive import missing_mass
 from residua.verify.proofs.residue import Reserves, prove_residue, query_by_query
 from residua.verify.proofs.verdict import (
     Proof,
     all_of,
+    at_growing_precision,
     line_in_x,
     prove_at_most,
     prove_below,
@@ -64,8 +66,8 @@ def approximate_gdp_residue(
         rest, lost, least = split
         if lost > eta:
             # Charged as written, factor by factor: sums bound what composes.
-            lost = min(lost, _written_mass(loss))
-        if lost > eta and _written_mass(loss) > d - d_after:
+            lost = min(lost, missing_mass(loss).upper)
+        if lost > eta and missing_mass(loss).upper > d - d_after:
             why = "delta falls by less than the mass at infinity"
             return refuted(why) if least > eta else undecided(why)
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
@@ -110,17 +112,6 @@ def prove_law(
         if proof.verdict == "proven":
             break
     return proof
-
-
-def _written_mass(loss: Loss) -> Fraction:
-    total = Fraction(0)
-    for factor, n in loss.factors:
-        if factor.written_missing is None:
-            with bits(LADDER[0]):
-                total += n * upper(factor.missing())
-        else:
-            total += n * factor.written_missing
-    return total
 
 
 def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
@@ -191,14 +182,12 @@ def _compare_with_budget(
 
 def _lies_within_slack(rest: Loss, eta: Fraction) -> bool:
     """Whether a loss lies below `R_{0,η}`, by its height at `x = 1`."""
-    for precision in LADDER:
-        with bits(precision):
-            found = larger_height(rest, arb(0))
-            if found is None or not found.is_finite() or found > ball(eta):
-                return False
-            if found <= ball(eta):
-                return True
-    return False
+
+    def sides() -> tuple[Ball, Ball]:
+        found = larger_height(rest, arb(0))
+        return arb("inf") if found is None else found, ball(eta)
+
+    return prove_at_most(sides, "", "").verdict == "proven"
 
 
 def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
@@ -217,27 +206,21 @@ def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction, start:
     """Whether a law lies below `G_nu ⊕ R_{0,η}` from `start` on, by chords through its curve."""
     if nu2 <= 0:
         return refuted("nothing is taken of mu²")
-    proof = undecided("not settled")
-    for precision in LADDER:
-        with bits(precision):
-            law, nu, slack = make(), ball(nu2).sqrt(), ball(eta)
-            if law.missing > 0:
-                return refuted("mass at infinity, which no Gaussian covers")
-            if not law.missing.is_zero():
-                return undecided("mass at infinity that is not known to be none")
-            tangent = partial(_tangent, nu, slack)
-            sides = [law] if law.symmetric else [law, law.reversed()]
-            low = nextafter(float(start), 0.0)
-            ends = [max(near(side.top) * (1 + 1e-9), low) for side in sides]
-            proof = all_of(
-                [
-                    prove_below(s.curve, tangent, low, end)
-                    for s, end in zip(sides, ends, strict=True)
-                ]
-            )
-        if proof.verdict != "undecided":
-            break
-    return proof
+
+    def compare() -> Proof:
+        law = make()
+        if law.missing > 0:
+            return refuted("mass at infinity, which no Gaussian covers")
+        if not law.missing.is_zero():
+            return undecided("mass at infinity that is not known to be none")
+        tangent = partial(_tangent, ball(nu2).sqrt(), ball(eta))
+        low, proofs = nextafter(float(start), 0.0), []
+        for side in [law] if law.symmetric else [law, law.reversed()]:
+            end = max(near(side.top) * (1 + 1e-9), low)
+            proofs.append(prove_below(side.curve, tangent, low, end))
+        return all_of(proofs)
+
+    return at_growing_precision(compare)
 
 
 def _tangent(nu: Ball, slack: Ball, t: Ball) -> Callable[[Ball], Ball]:

@@ -124,10 +124,8 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
     lost, charge = without_common(spent, now)
     if not lost.is_identity or charge.stated or not below(loss, charge):
         return undecided("what is spent is not what was spent before plus the query")
-    members = catalogue if isinstance(catalogue, list) else []
-    if members and not any(
-        without_common(charge, loss_of(each, None)) == (Loss(), Loss()) for each in members
-    ):
+    members = [loss_of(each, None) for each in catalogue] if isinstance(catalogue, list) else []
+    if members and (Loss(), Loss()) not in [without_common(charge, each) for each in members]:
         return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
 

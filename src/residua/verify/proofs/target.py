@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from flint import arb
 
-from residua.verify.arithmetic import LADDER, Ball, ball, bits, rational, upper, written
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, rational, written
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.factors import Infinite, Loss, Unknown
@@ -130,9 +130,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
     far = _reach(b, reached, _largest(bounded))
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
-    with bits(LADDER[0]):
-        taken = lost.exact + upper(lost.rest())
-    eta = max(s - slack - taken, Fraction(0))
+    eta = max(s - slack - lost.upper, Fraction(0))
     start = _from(written(config["eps"]), b, v, orders, reserves)
     found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
     return all_of([masses, far, found])

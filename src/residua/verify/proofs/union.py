@@ -197,15 +197,10 @@ def _largest_mu(eps: Fraction, delta: Fraction) -> Fraction:
         def keeps(mu: Fraction) -> bool:
             return bool(gaussian_curve(at, ball(mu)) <= most)
 
-        high = Fraction(1)
-        while keeps(high):
-            high *= 2
-        while high > Fraction(1, 1 << 20) and not keeps(high / 2):
-            high /= 2
-        low, gap = high / 2, high / 2
-        if not keeps(low):
-            return Fraction(0)
-        for _ in range(_DIGITS):
+        low, gap = Fraction(0), Fraction(1)
+        while keeps(gap):
+            gap *= 2
+        for _ in range(_DIGITS + 20):
             gap /= 2
             low = low + gap if keeps(low + gap) else low
     return low

@@ -53,16 +53,28 @@ def all_of(proofs: list[Proof]) -> Proof:
 # -- comparisons --------------------------------------------------------------------------------
 
 
-def prove_at_most(sides: Callable[[], tuple[Ball, Ball]], claim: str, denial: str) -> Proof:
-    """Whether the first of two numbers is at most the second; what to say if so, and if not."""
+def at_growing_precision(claim: Callable[[], Proof]) -> Proof:
+    """The first verdict on a claim that is not undecided, as precision grows."""
+    found = undecided("not settled")
     for precision in LADDER:
         with bits(precision):
-            one, two = sides()
-            if one <= two:
-                return proven(claim)
-            if one > two:
-                return refuted(denial)
-    return undecided(f"not known well enough to tell whether {claim}")
+            found = claim()
+        if found.verdict != "undecided":
+            break
+    return found
+
+
+def prove_at_most(sides: Callable[[], tuple[Ball, Ball]], claim: str, denial: str) -> Proof:
+    """Whether the first of two numbers is at most the second; what to say if so, and if not."""
+
+    def compare() -> Proof:
+        one, two = sides()
+        if one <= two:
+            return proven(claim)
+        unknown = undecided(f"not known well enough to tell whether {claim}")
+        return refuted(denial) if one > two else unknown
+
+    return at_growing_precision(compare)
 
 
 def chord_below_tangents(
