@@ -37,11 +37,12 @@ LARGEST_TWO_SIDED = 8.0
 commits: both sides are mixtures there, and their curve is evaluated."""
 MOST_COPIES = 1000
 """The most copies of what is not Gaussian in one query on a Gaussian budget."""
-FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
-"""Under the filter `gdp`: the most copies of Laplace noise and the like in one query, the least
-size of each, and the largest sum of their sizes."""
-MOST_COINS, LARGEST_COINS = 64, 100.0
-"""Under the filter `gdp`: the most copies of a pure-DP query, and the largest sum of losses."""
+GDP_COPIES: dict[str, tuple[int, Range]] = {
+    "central": (8, (1e-4, 8.0)),
+    "pure_dp": (64, (0.0, 100.0)),
+}
+"""Under the filter `gdp`: the most copies of Laplace noise and the like, or of a pure-DP query, in
+one query; the least size of each, and the largest sum of their sizes."""
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Under the residue filters, for several queries that are not Gaussian: the largest ratio of their
 sizes, and the largest sum."""
@@ -301,13 +302,13 @@ def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> 
     leaf = rest[0][0]
     if len(rest) > 1 or gaussians:
         return "different queries that are not all Gaussian"
-    if leaf["kind"] == "pure_dp":
-        many = copies > MOST_COINS or copies * leaf["eps"] > LARGEST_COINS
-        return f"more than {MOST_COINS} queries, or with larger losses," if many else None
+    form = "pure_dp" if leaf["kind"] == "pure_dp" else form_of(leaf, "")
+    if form not in GDP_COPIES:
+        return "several queries that are neither pure DP nor have a density"
+    most, (least, largest) = GDP_COPIES[form]
     size = max(value for _, value, *_ in size_ranges(leaf))
-    middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
-    if form_of(leaf, "") != "central" or copies > FEW_COPIES or not middling:
-        return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
+    if copies > most or not least <= size <= largest / copies:
+        return f"more than {most} queries, or very small or large ones,"
     return None
 
 

@@ -131,8 +131,7 @@ Range = tuple[float, float]
 
 LEAST_SIZE, LARGEST_SIZE = 1e-9, 600.0
 """The range of `eps`, `mu`, and sensitivities and bounds divided by the noise, if not 0."""
-_SIZE, _SQUARE, _SHARE = (LEAST_SIZE, LARGEST_SIZE), (LEAST_SIZE**2, LARGEST_SIZE), (1e-9, 1.0)
-_LENGTH = (1, LONGEST_PROVABLE_LIST)
+_SIZE, _LENGTH = (LEAST_SIZE, LARGEST_SIZE), (1, LONGEST_PROVABLE_LIST)
 RANGES: dict[str, Range] = {
     **dict.fromkeys(("eps", "mu", "xi", "losses"), _SIZE),
     **dict.fromkeys(("sensitivity / scale", "sensitivity / sigma", "bound / scale"), _SIZE),
@@ -143,12 +142,12 @@ RANGES: dict[str, Range] = {
     "sensitivity of discrete_laplace": (1, 256),
     "sensitivity of discrete_gaussian": (1, 256),
     "sigma of discrete_gaussian": (1.0 / 128.0, 128.0),
-    **dict.fromkeys(("rho", "epsilons"), _SQUARE),
+    **dict.fromkeys(("rho", "epsilons"), (LEAST_SIZE**2, LARGEST_SIZE)),
     "rho under basic": (1e-8, LARGEST_SIZE),
     **dict.fromkeys(("delta", "mass_at_infinity"), (1e-300, 1.0 - 1e-9)),
     "masses": (1e-300, 1.0),
     "1 - noise_parameter": (1e-9, 1.0 - 1e-9),
-    **dict.fromkeys(("sampling_rate", "probabilities", "sample_size / source_size"), _SHARE),
+    **dict.fromkeys(("sampling_rate", "probabilities", "sample_size / source_size"), (1e-9, 1.0)),
     **{f"the number of {each}": _LENGTH for each in ("losses", "orders", "alphas")},
     "the number of sensitivities": _LENGTH,
     "num_buckets": (2, LARGEST_PROVABLE_COUNT),

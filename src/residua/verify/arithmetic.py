@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -123,17 +124,23 @@ def is_accurate(value: Ball, wanted: int) -> bool:
 # -- limits ------------------------------------------------------------------------------------
 
 
-LIMIT = 60.0
-"""Seconds of counted work for one step, by default."""
-TOTAL = 3600.0
-"""Seconds of counted work for all steps together, by default."""
-MEMORY = 1024.0
-"""Megabytes that a process may use for proofs, by counting, by default."""
 RATE = 1_000_000
 """Counted operations that take a second, by definition."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a verification."""
+
+    step: float = 60.0
+    """Seconds of counted work for one step."""
+    total: float = 3600.0
+    """Seconds of counted work for all steps."""
+    memory: float = 1024.0
+    """Megabytes that a process may use for proofs, by counting."""
 
 
 class Exhausted(Exception):
@@ -167,7 +174,7 @@ _share: ContextVar[Share] = ContextVar("share")
 
 
 @contextmanager
-def limit_work(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
+def limit_work(seconds: float, megabytes: float = Limits.memory) -> Iterator[Share]:
     """Within, no more than so much work is done and memory used.
 
     Precision starts at flint's default, whatever the caller has set: it counts in the work.
@@ -185,7 +192,7 @@ def limit_work(seconds: float, megabytes: float = MEMORY) -> Iterator[Share]:
 def _mine() -> Share:
     share = _share.get(None)
     if share is None:
-        share = Share(float("inf"), MEMORY)
+        share = Share(float("inf"), Limits.memory)
         _share.set(share)
     return share
 

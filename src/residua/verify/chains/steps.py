@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from residua.errors import LedgerError
 from residua.records import Record, canonical, digest
-from residua.verify.arithmetic import LIMIT, MEMORY, TOTAL, Exhausted, limit_work
+from residua.verify.arithmetic import Exhausted, Limits, limit_work
 from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.holds import Following, Holds, Sum
 from residua.verify.descriptions.configurations import UNREADABLE
@@ -73,7 +73,7 @@ class Task:
 
 
 def measured(
-    claim: Callable[[], Proof], limit: float = LIMIT, memory: float = MEMORY
+    claim: Callable[[], Proof], limit: float = Limits.step, memory: float = Limits.memory
 ) -> tuple[Proof, float]:
     """The verdict on a claim and its work, with so many seconds and megabytes at most."""
     with limit_work(limit, memory) as share:
@@ -221,18 +221,6 @@ def _fetch_tables(chain: Chain, record: Record, named: Any, source: TableSource)
         else:
             found[name] = content
     return _Tables(named, found, missing)
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a verification: work for one step, work for all, and memory."""
-
-    step: float = LIMIT
-    """Seconds of counted work for one step."""
-    total: float = TOTAL
-    """Seconds of counted work for all steps."""
-    memory: float = MEMORY
-    """Megabytes of counted memory for a process."""
 
 
 def prove_all(

@@ -31,8 +31,6 @@ from residua.verify.losses.laws import Finite, gaussian_curve
 FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
 times as far apart at first, beside the size of the smallest factor."""
-_LEVEL = 1e-3
-"""The part of the slack that may lie beyond the last point."""
 LONGEST_LATTICE = 1 << 17
 """The most points of a lattice: more are beyond the limits of work and memory."""
 
@@ -49,7 +47,8 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
     if eta == 0 and any(factor.unbounded for factor, _ in loss.factors):
         return None
     whole = sum(size**2 * n for size, (_, n) in zip(known, loss.factors, strict=True)) ** 0.5
-    level = _LEVEL * float(eta)
+    # So much of the slack may lie beyond the last point.
+    level = 1e-3 * float(eta)
     if len(loss.factors) == 1 and loss.factors[0][1] == 1 and not loss.variance:
         factor = loss.factors[0][0]
 

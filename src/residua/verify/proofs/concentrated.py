@@ -43,9 +43,6 @@ from residua.verify.proofs.verdict import (
     undecided,
 )
 
-_DEPTH = 30
-"""How often the first cell is halved: to a billionth of `1/sqrt(rho)`."""
-
 
 def zcdp(spent: Fraction, loss: Loss) -> Proof:
     """Whether `spent` is at least the zCDP parameter of a loss."""
@@ -133,8 +130,8 @@ def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
     if reached > 0.0:
         return reached
     radius: float = 1.0 / near(rho) ** 0.5
-    for _ in range(_DEPTH):
-        # K lies below its chord from 0.
+    # K lies below its chord from 0, perhaps a billionth as long.
+    for _ in range(30):
         if log_moment(loss, arb(radius), back) <= rho * arb(radius):
             return radius
         radius *= 0.5

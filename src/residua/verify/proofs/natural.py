@@ -161,10 +161,6 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
 # -- profiles -----------------------------------------------------------------------------------
 
 
-_WORK_OF_SIZE = 100
-"""Operations that a proof takes at most for each size of a plan, beside what it declares itself."""
-
-
 def _plan(tables: Tables, name: str) -> dict[str, Any]:
     content = tables.get(name)
     if content is None:
@@ -172,7 +168,8 @@ def _plan(tables: Tables, name: str) -> dict[str, Any]:
     try:
         plan = json.loads(content)
         sizes, draws = plan["points"], plan["draws"]
-        work(_WORK_OF_SIZE * len(sizes))
+        # So many operations for each size, beside what a proof declares itself.
+        work(100 * len(sizes))
         good = all(a < b for a, b in pairwise((0.0, *sizes)))
         good = good and len(draws) == max(0, len(sizes) - 1)
         if not good or plan["v"] != 1 or not all(type(n) is int and n >= 0 for n in draws):

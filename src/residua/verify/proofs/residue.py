@@ -54,12 +54,17 @@ from residua.verify.arithmetic import (
 )
 from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
-from residua.verify.proofs.verdict import Proof, chord_below_tangents, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    MOST_CELLS,
+    Proof,
+    chord_below_tangents,
+    proven,
+    refuted,
+    undecided,
+)
 
 _PRECISIONS = (96, 160, 288, 544, 1056, 2080)
 """Bits to work with, in turn: tiny costs are differences of nearly equal numbers."""
-_MOST_POINTS = 30_000
-"""The number of points at which curves are compared before a proof is given up."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class _Half:
     def at(self, t: Ball) -> _Point:
         work(24)
         self.points += 1
-        if self.points > _MOST_POINTS:
+        if self.points > MOST_CELLS:
             raise _TooManyPoints
         a, b = self.law.rise(t, self.m), self.spare(t)
         slack = self.eta - self.law.p_inf, self.eta - self.law.q_inf
@@ -226,7 +231,7 @@ def prove_residue(
             except _TooImprecise:
                 continue
             except _TooManyPoints:
-                return undecided(f"residue condition not settled with {_MOST_POINTS} points")
+                return undecided(f"residue condition not settled with {MOST_CELLS} points")
             except _Exceeds as found:
                 t, high, low = found.args
                 return refuted(

@@ -15,8 +15,9 @@ from flint import arb
 from residua.verify.arithmetic import LADDER, Ball, bits, near, work
 from residua.verify.report import Word
 
-_MOST_CELLS = 6000
-"""The most cells of a comparison: so many separate curves that differ by a part in a million."""
+MOST_CELLS = 30_000
+"""The most cells of a comparison of curves: more tell apart what differs by less than a part in a
+million."""
 
 
 class Proof(NamedTuple):
@@ -123,7 +124,7 @@ def prove_below(
             continue
         work(80)
         tried += 1
-        if tried > _MOST_CELLS or not low < middle < high:
+        if tried > MOST_CELLS or not low < middle < high:
             return undecided("the curves could not be told apart")
         at_middle = height(t)
         if at_middle > line(t):
