@@ -86,7 +86,7 @@ RESOURCES = {
     ): "what cached values cost, so that it is the same object for equal arguments",
     ("work_limit.py", "_lock"): "the lock around it",
     (
-        "verify/arithmetic/work_limit.py",
+        "verify/arithmetic.py",
         "_share",
     ): "the work that a step may still do; each thread and task has its own",
 }
