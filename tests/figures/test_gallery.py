@@ -18,7 +18,7 @@ from mpmath import mp, mpf
 import adversary_oracles as oracles
 import residua as rz
 from oracles import gaussian, gaussian_tradeoff
-from residua.adversary.natural.guarantee import best_plan, total
+from residua.adversary.natural_guarantee import best_plan, total
 from residua.figures import gallery
 from residua.figures.counterexamples import (
     Counterexample,

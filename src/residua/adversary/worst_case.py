@@ -49,8 +49,6 @@ from residua.pld.pld import Pld
 if TYPE_CHECKING:
     from residua.adversary.strategy import Strategy
 
-LIMIT = 100_000
-"""The most states that are valued, unless another limit is given."""
 MOST_ROUNDS = 64
 """How many rounds are added, at most, where no number of them is given."""
 MOST_HISTORIES = 1 << 12
@@ -129,7 +127,7 @@ def worst_case(
     *,
     accuracy: float = ACCURACY,
     coarse: float | None = None,
-    limit: int = LIMIT,
+    limit: int = 100_000,
     tolerance: float = 1e-6,
     progress: Progress | None = None,
 ) -> WorstCase:
@@ -327,9 +325,12 @@ def _solve_any_rounds(game: Game, tolerance: float) -> WorstCase:
 
 def _solve_histories(game: Game, tolerance: float) -> WorstCase:
     """The same where states are histories: by the value of the empty one."""
-    longest = _longest_history(game)
+    longest: int | None = None
+    with suppress(TooLargeError):
+        layers = game.layers(MOST_ROUNDS + 1)
+        longest = None if layers[-1] else max(len(layers) - 2, 1)
     if longest is not None:
-        return replace(_solve_rounds(game, max(longest, 1)), unlimited=True)
+        return replace(_solve_rounds(game, longest), unlimited=True)
     found: WorstCase | None = None
     before = EXACT_IDENTITY
     for rounds in range(1, MOST_ROUNDS + 1):
@@ -345,15 +346,6 @@ def _solve_histories(game: Game, tolerance: float) -> WorstCase:
             break
     assert found is not None
     return found
-
-
-def _longest_history(game: Game) -> int | None:
-    """How many queries the longest history has; None if it does not end within the limits."""
-    try:
-        layers = game.layers(MOST_ROUNDS + 1)
-    except TooLargeError:
-        return None
-    return None if layers[-1] else len(layers) - 2
 
 
 def _curve_distance(old: ExactAtoms, new: ExactAtoms) -> float:

@@ -19,7 +19,7 @@ import numpy as np
 
 from residua.adversary.attack import natural_cost
 from residua.adversary.freeness import triple_budget
-from residua.adversary.unsound.demonstrations import (
+from residua.adversary.unsound import (
     APPROXIMATE_BUDGET,
     GAMBLE,
     GAUSSIAN_QUERIES,

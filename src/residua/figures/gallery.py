@@ -14,7 +14,7 @@ approximates badly, and a composition close to the budget. Many pairs have that 
 
 **What the natural `(eps, delta)` filter really guarantees**, against rounds, for arbitrary
 symmetric queries, chosen adaptively: the least `eps'` that is proven at a larger delta
-(`adversary/natural/guarantee.py`), beside what composing the budget with itself would give.
+(`adversary/natural_guarantee.py`), beside what composing the budget with itself would give.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from residua.adversary.natural.guarantee import Guarantee, natural_guarantee
+from residua.adversary.natural_guarantee import Guarantee, natural_guarantee
 from residua.bounds import Floats
 from residua.figures import picture
 from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails

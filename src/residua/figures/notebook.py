@@ -20,7 +20,7 @@ from residua.pld.support.support_ends import largest_loss_bounds
 if TYPE_CHECKING:
     from residua.filters.base import Filter
     from residua.planning.comparison import FilterComparison
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
     from residua.planning.recommend import Recommendation
     from residua.pld.pld import Pld
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from residua.planning.comparison import FilterComparison, SuiteComparison
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
     from residua.pld.pld import Pld
 
 
@@ -141,7 +141,7 @@ def frontier(measured: Mapping[str, Frontier] | Frontier) -> Figure:
 
     To see what spending takes away, give the frontiers of two states of one filter.
     """
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
 
     given = {"": measured} if isinstance(measured, Frontier) else measured
     if not isinstance(given, Mapping) or not all(isinstance(f, Frontier) for f in given.values()):

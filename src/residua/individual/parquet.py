@@ -38,7 +38,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, ResiduaError, StateUnavailable
-from residua.individual.engines.engine import SpendRequest, SpendResult, Store, TableEngine
+from residua.individual.engine import SpendRequest, SpendResult, Store, TableEngine
 from residua.individual.header import Header
 from residua.individual.losses import as_table, newcomers
 

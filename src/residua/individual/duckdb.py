@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, StateUnavailable
 from residua.individual.cost_model import check_request
-from residua.individual.engines.engine import (
+from residua.individual.engine import (
     OpenedSpend,
     SpendRequest,
     SpendResult,

@@ -29,7 +29,7 @@ from residua.errors import (
     StateUnavailable,
 )
 from residua.individual.cost_model import check_request
-from residua.individual.engines.engine import (
+from residua.individual.engine import (
     OpenedSpend,
     SpendRequest,
     TableEngine,

@@ -39,7 +39,7 @@ from dp_accounting import PrivacyAccountant as Interface
 from residua import checks
 from residua.bounds import float_down
 from residua.errors import UnsupportedError
-from residua.interop.dp_accounting.repeat_and_select import repeat_and_select
+from residua.interop.repeat_and_select import repeat_and_select
 from residua.mechanisms import relations
 from residua.mechanisms.black_boxes import ApproximateDp, FromTradeoff, PureDp, Zcdp
 from residua.mechanisms.composition import Composed, SelfComposed

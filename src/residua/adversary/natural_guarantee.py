@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.discretise import check_points, largest_total, overflow
+from residua.adversary.discretise import check_points, largest_total, overflow
 from residua.bounds import LARGEST_EPS, Floats
 from residua.pld.constructors import approximate_dp, identity, infinite, pure_dp
 from residua.pld.pld import Pld
