@@ -26,12 +26,8 @@ _Target = TypeVar("_Target", bound=Callable[..., Any])
 
 LONGEST_SHOWN = 60
 """The most characters of a value that an error shows."""
-LONGEST_LABEL = 200
-"""The most characters of a name."""
 _NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 """Types that are registered as numbers and do not mean one."""
-SIMILARITY_CUTOFF = 0.7
-"""The similarity (`difflib`) from which another name is suggested."""
 
 
 def shown(value: object) -> str:
@@ -47,9 +43,7 @@ def suggestion(value: object, names: Iterable[str]) -> str:
     import difflib
 
     plain = {name.casefold().replace("-", "_"): name for name in names}
-    found = difflib.get_close_matches(
-        value.casefold().replace("-", "_"), plain, n=1, cutoff=SIMILARITY_CUTOFF
-    )
+    found = difflib.get_close_matches(value.casefold().replace("-", "_"), plain, n=1, cutoff=0.7)
     return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
 
@@ -294,9 +288,9 @@ def label(name: str, value: Any) -> str:
     """A name: one line of printable text, not too long."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a string, got {shown(value)}")
-    good = 0 < len(value) <= LONGEST_LABEL and value.isprintable() and value.strip() == value
+    good = 0 < len(value) <= 200 and value.isprintable() and value.strip() == value
     if not good:
-        require(False, name, f"one line of 1 to {LONGEST_LABEL} printable characters", value)
+        require(False, name, "one line of 1 to 200 printable characters", value)
     return value
 
 

@@ -196,8 +196,6 @@ def judge(worst: WorstCase, guarantee: Pld) -> Attack:
     return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
 
 
-SUITE_ROUNDS = 3
-"""Rounds in which the suite attacks with finite catalogues; two with the others."""
 _MENU = [{"kind": "pure_dp", "eps": eps} for eps in (0.25, 0.5)]
 EXAMPLES: dict[str, dict[str, Any]] = {
     "pure": {"eps": 1.1},
@@ -265,11 +263,11 @@ def _binomial(n: int) -> Pld:
 
 
 def survivors(kinds: tuple[str, ...] | None = None) -> Iterator[tuple[str, str, Attack]]:
-    """Attack every filter with every catalogue."""
+    """Attack every filter with every catalogue: three rounds, two where losses are continuous."""
     rough = 0.05  # in eps: keeps the compositions of continuous losses small
     for kind in kinds if kinds is not None else tuple(KINDS):
         filter = example(kind)
         for name, queries in catalogues().items():
             finite = all(query.is_finite for query in queries)
-            rounds, coarse = (SUITE_ROUNDS, None) if finite else (2, rough)
+            rounds, coarse = (3, None) if finite else (2, rough)
             yield kind, name, attack_filter(filter, queries, rounds, accuracy=rough, coarse=coarse)

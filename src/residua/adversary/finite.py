@@ -37,16 +37,21 @@ from functools import partial
 
 import numpy as np
 
-from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_of, floats, region
+from residua.pld.arithmetic.exact import (
+    EXACT_IDENTITY,
+    GRID,
+    ExactAtoms,
+    Side,
+    exp_of,
+    floats,
+    region,
+)
 from residua.pld.curve.reads import right_half
 from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
-
-GRID = 1 << 400
-"""Testing regions are rounded to multiples of `1 / GRID`."""
 
 
 def coarsen(atoms: ExactAtoms, side: Side, share: float) -> ExactAtoms:

@@ -196,10 +196,6 @@ def _plus(panel: ResiduePanel, mu: float) -> Pld:
     return gaussian(mu=mu) + panel.query
 
 
-ROUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 30, 50, 100, 200)
-"""The numbers of rounds that are drawn."""
-
-
 @dataclass(frozen=True)
 class GuaranteePicture(Picture):
     """Proven `eps'` at `target_delta`, by rounds."""
@@ -277,7 +273,8 @@ def _above(value: float) -> str:
 
 
 def guarantee_by_rounds(
-    progress: Callable[[int, int], None] | None = None, rounds: tuple[int, ...] = ROUNDS
+    progress: Callable[[int, int], None] | None = None,
+    rounds: tuple[int, ...] = (*range(1, 13), 15, 20, 30, 50, 100, 200),
 ) -> GuaranteePicture:
     """Compute the guarantee for each number of rounds, at ten times delta."""
     eps, delta = 1.0, 1e-6

@@ -54,8 +54,6 @@ KINDS: dict[str, type[Mechanism]] = {
     )
 }
 """The kinds of mechanism, by the name they have in JSON."""
-LONGEST_INTEGER = 400
-"""The most digits of a whole number in JSON; the largest float has 309."""
 _BRACKETS = re.compile(r'"(?:[^"\\]|\\.)*"?|[][{}]')
 """Brackets and strings; brackets inside strings do not count."""
 
@@ -117,7 +115,8 @@ def _decoder(name: str) -> json.JSONDecoder:
         raise ArgumentError(f"{name} must be valid JSON with finite numbers, got {text}")
 
     def whole(text: str) -> int:
-        checks.require(len(text) < LONGEST_INTEGER, name, "made of numbers of ordinary size", text)
+        # The largest float has 309 digits.
+        checks.require(len(text) < 400, name, "made of numbers of ordinary size", text)
         return int(text)
 
     return json.JSONDecoder(

@@ -256,9 +256,6 @@ FAMILIES = (
     ),
 )
 
-SPAN = 8.0
-"""How many times the least noise of a line the largest one is."""
-
 
 @dataclass(frozen=True)
 class Line:
@@ -329,7 +326,7 @@ def frontier(
         values: list[float] = []
         counts: list[int] = []
         start = _start(filter, state, family, relation)
-        for noise in () if start is None else np.geomspace(start, SPAN * start, points).tolist():
+        for noise in () if start is None else np.geomspace(start, 8.0 * start, points).tolist():
             rounded = float(f"{noise * (1.0 + 1e-6):.6g}")
             query = family.query(rounded)
             values.append(1.0 / rounded if family.shrinks else rounded)
