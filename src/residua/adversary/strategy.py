@@ -308,9 +308,9 @@ def simulate(
     samples = checks.count("samples", samples)
     checks.require(samples >= 2, "samples", "2 or more", samples)
     confidence = checks.between("confidence", confidence, 0.5, 1.0 - 1e-9)
-    play = _Play(filter, np.random.default_rng(seed))
-    state = None if filter is None else filter.initial()
-    runs, losses, refused = zip(*play.run(strategy, samples, 0.0, state), strict=True)
+    random, state = np.random.default_rng(seed), None if filter is None else filter.initial()
+    played = _play(filter, random, strategy, samples, 0.0, state)
+    runs, losses, refused = zip(*played, strict=True)
     counts = np.array(runs)
     scores = np.maximum(0.0, -np.expm1(np.minimum(math.log(x) - np.array(losses), 0.0)))
     bounds = interval(scores, counts, 1.0 - confidence)
@@ -318,35 +318,34 @@ def simulate(
     return Simulation(x, estimate, bounds, samples, int(counts @ np.array(refused)))
 
 
-@dataclass(frozen=True)
-class _Play:
-    filter: Filter | None
-    random: np.random.Generator
-
-    def run(
-        self, strategy: Strategy, runs: int, loss: float, state: State | None
-    ) -> Iterator[tuple[int, float, bool]]:
-        """Play `runs` runs on: how many end with which total loss, and whether by a refusal."""
-        if self.filter is not None and not strategy.stops:
-            assert state is not None
-            decision = self.filter.decide(state, strategy.query)
-            if not decision.admitted:
-                yield runs, loss, True
-                return
-            state = decision.state
-        if strategy.stops:
-            yield runs, loss, False
+def _play(
+    filter: Filter | None,
+    random: np.random.Generator,
+    strategy: Strategy,
+    runs: int,
+    loss: float,
+    state: State | None,
+) -> Iterator[tuple[int, float, bool]]:
+    """Play `runs` runs on: how many end with which total loss, and whether by a refusal."""
+    if strategy.stops:
+        yield runs, loss, False
+        return
+    if filter is not None and state is not None:
+        decision = filter.decide(state, strategy.query)
+        if not decision.admitted:
+            yield runs, loss, True
             return
-        own = strategy.outcomes("below")
-        p, q = floats(own.p, own.p_den), floats(own.q, own.q_den)
-        drawn = np.append(p, own.p_inf / own.p_den)
-        *counts, infinite = self.random.multinomial(runs, drawn / drawn.sum()).tolist()
-        if infinite:
-            yield infinite, math.inf, False
-        then = strategy.then or (STOP,) * len(counts)
-        for count, more, after in zip(counts, np.log(p / q).tolist(), then, strict=True):
-            if count:
-                yield from self.run(after, count, loss + more, state)
+        state = decision.state
+    own = strategy.outcomes("below")
+    p, q = floats(own.p, own.p_den), floats(own.q, own.q_den)
+    drawn = np.append(p, own.p_inf / own.p_den)
+    *counts, infinite = random.multinomial(runs, drawn / drawn.sum()).tolist()
+    if infinite:
+        yield infinite, math.inf, False
+    then = strategy.then or (STOP,) * len(counts)
+    for count, more, after in zip(counts, np.log(p / q).tolist(), then, strict=True):
+        if count:
+            yield from _play(filter, random, after, count, loss + more, state)
 
 
 def interval(scores: Any, counts: Any, error: float) -> Interval:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -98,18 +98,6 @@ class CounterexamplePicture(Picture):
             " choosing between them after the first answer does not. Above: tradeoff curves, lower"
             " is less private. Below: delta beyond that of the budget."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "panels": [
-                {
-                    "budget": p.budget_words, "first": repr(p.first),
-                    "futures": [repr(pld) for pld in p.futures], "rounds": p.rounds,
-                    "eps": p.eps, "promised": p.promised, "real": p.real, "gap": p.gap,
-                }
-                for p in self.panels
-            ]
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         figure, (above, below) = picture.canvas(

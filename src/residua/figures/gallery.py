@@ -23,7 +23,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -96,17 +96,6 @@ class GdpResiduePicture(Picture):
             " left. The parameters behind the paper's third panel are unknown; (c) has the gain"
             " that it reports."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "panels": [
-                {
-                    "mu": p.mu, "query": repr(p.query), "mu_naive": p.mu_naive,
-                    "mu_res": p.mu_res, "gain": p.gain, "unused": p.unused,
-                }
-                for p in self.panels
-            ]
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         figure, (above, below) = picture.canvas(
@@ -232,14 +221,6 @@ class GuaranteePicture(Picture):
             f" {self.last_composed} rounds and nothing at this delta in"
             f" {self.rounds[self.rounds.index(self.last_composed) + 1]}."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "eps": self.eps, "delta": self.delta, "target_delta": self.target_delta,
-            "rounds": list(self.rounds), "proven": [g.eps for g in self.proven],
-            "methods": [g.method for g in self.proven],
-            "composed": [e if math.isfinite(e) else None for e in self.composed],
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         figure, ((axes,),) = picture.canvas(8.0, 4.6, self.caption)

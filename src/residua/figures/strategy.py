@@ -16,7 +16,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from residua import checks
 from residua.adversary.rule import NaturalRule
@@ -173,13 +173,6 @@ class StrategyPicture(Picture):
             f" {max(self.fixed):.4f}; chosen answer by answer it is {grown} rounds"
             f" and no more in any number of them: {self.ratio:.2f} times what is promised."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "eps": self.eps, "promised": self.promised, "fixed": list(self.fixed),
-            "adaptive": list(self.adaptive), "rounds": self.rounds, "ratio": self.ratio,
-            "strategy": self.strategy.to_dict(),
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         nodes = place_nodes(self.strategy)
