@@ -146,8 +146,7 @@ class AnyOrderRenyi(CatalogueRule):
         orders = tuple(order(f"orders[{i}]", a) for i, a in enumerate(self.orders))
         if not orders:
             raise ArgumentError("orders must contain at least one order, got []")
-        delta = checks.probability("delta", self.delta)
-        checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", self.delta)
+        delta = checks.inner_probability("delta", self.delta)
         checks.one_of("conversion", self.conversion, tuple(CONVERSIONS))
         checks.set_fields(self, eps=checks.positive("eps", self.eps), delta=delta, orders=orders)
 

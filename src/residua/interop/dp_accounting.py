@@ -381,8 +381,7 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
 
     def get_delta(self, target_epsilon: float) -> float:
         """The least `delta` at `target_epsilon`, in the worst direction, from above."""
-        eps = checks.real("target_epsilon", target_epsilon)
-        checks.require(eps >= 0.0, "target_epsilon", "non-negative", target_epsilon)
+        eps = checks.satisfying("target_epsilon", target_epsilon, lambda e: e >= 0, "non-negative")
         if self._everything:
             return 1.0
         if eps == math.inf:

@@ -45,10 +45,8 @@ def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) ->
         mean: of the number of runs, 1 or more.
         shape: of its distribution; infinite for Poisson.
     """
-    mean = checks.real("mean", mean, "at least 1 and finite")
-    checks.require(1.0 <= mean < math.inf, "mean", "at least 1 and finite", mean)
-    shape = checks.real("shape", shape, "non-negative")
-    checks.require(shape >= 0.0, "shape", "non-negative", shape)
+    mean = checks.satisfying("mean", mean, lambda m: 1 <= m < math.inf, "at least 1 and finite")
+    shape = checks.satisfying("shape", shape, lambda s: s >= 0.0, "non-negative")
     losses = list(
         dict.fromkeys(
             one for loss in inner.plds(relation).values() for one in (loss, loss.reverse())

@@ -29,10 +29,11 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.counting import MOST, admitted
+from residua.filters.target import target
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import suite
 from residua.planning.candidates import Candidate, Setting, candidates
-from residua.planning.workload import Run, Workload, checked_budget, optimum
+from residua.planning.workload import Run, Workload, optimum
 from residua.pld.pld import Pld
 
 SMALL = 10
@@ -350,7 +351,7 @@ def compare_filters(
         ArgumentError: An argument is out of range.
         ArgumentTypeError: An argument has the wrong type.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     most = checks.count("most", most)
     running = candidates(filters)
     names = tuple(one.name for one in running)

@@ -36,13 +36,14 @@ from typing import NamedTuple, TypeVar
 
 from residua import checks
 from residua.errors import ArgumentError
+from residua.filters.target import target
 from residua.mechanisms.black_boxes import PureDp
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.candidates import gaussian_budget
-from residua.planning.workload import Run, Workload, checked_budget, is_within, largest_count
+from residua.planning.workload import Run, Workload, is_within, largest_count
 from residua.work_limit import remembered
 
 FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
@@ -117,7 +118,7 @@ def draw_workload(
     Raises:
         ArgumentError: An argument is out of range, or the budget is too small for the family.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     seed = checks.count("seed", seed)
     draws = _Draws("workload", seed, eps, delta)
     # All three are drawn in any case: naming what would be drawn changes nothing else.
@@ -158,7 +159,7 @@ def draw_suite(
     Raises:
         ArgumentError: An argument is out of range, or the budget is too small for a family.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     return tuple(
         draw_workload(eps, delta, one.seed, family=one.family, shape=one.shape, expect=one.expect)
         for one in suite_draws(seed, count, family, shape)
@@ -248,15 +249,15 @@ def _try_sizes(
     sizes: dict[Mechanism, _Size] = {}
     for _ in range(4 * many):
         kind = draws.choice(FAMILIES[:-1]) if family == "mixed" else family
-        target = round(draws.log_uniform(FEWEST, MOST))
+        wanted = round(draws.log_uniform(FEWEST, MOST))
         if kind == "subsampled":
             factor = draws.log_uniform(1 / 1.5, 1.5) if varies else 1.0
             sigma = _digits(_index(noise * factor, up=True))
-            size = _subsampled(sigma, rate, target, eps, delta)
+            size = _subsampled(sigma, rate, wanted, eps, delta)
             if size is None:
                 break
         else:
-            size = _Size(_least_noise(kind, target, eps, delta), target)
+            size = _Size(_least_noise(kind, wanted, eps, delta), wanted)
         sizes.setdefault(size.query, size)
         if len(sizes) == many:
             break

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import residua as rz
+from residua.individual import memory
 from residua.individual.cost_model import pricing_for
-from residua.individual.engines import memory
 from residua.individual.header import make_header
 from residua.individual.losses import fingerprint
 from residua.individual.memory import Columns
