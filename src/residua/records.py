@@ -116,7 +116,7 @@ def digest(text: str | bytes) -> str:
 class _Field(Generic[T]):
     """A field of a record as an attribute; None where records of that type do not have it."""
 
-    def __set_name__(self, owner: object, name: str) -> None:
+    def __init__(self, name: str):
         self._name = name
 
     def __get__(self, made: Record, owner: object = None) -> T:
@@ -145,18 +145,18 @@ class Record:
         """The fields that are texts, numbers, true, false or null, and perhaps others."""
         return self.body
 
-    budget = _Field[str]()
-    seq = _Field[int]()
-    prev = _Field[str]()
-    type = _Field[str]()
-    time = _Field[str]()
-    key = _Field[str | None]()
+    budget = _Field[str]("budget")
+    seq = _Field[int]("seq")
+    prev = _Field[str]("prev")
+    type = _Field[str]("type")
+    time = _Field[str]("time")
+    key = _Field[str | None]("key")
     """The caller's key, where something was asked under one."""
-    admitted = _Field[bool | None]()
+    admitted = _Field[bool | None]("admitted")
     """The decision; None where nothing was asked."""
-    binding = _Field[str | None]()
+    binding = _Field[str | None]("binding")
     """The budget that refused, where one did."""
-    reason = _Field[str | None]()
+    reason = _Field[str | None]("reason")
 
     @property
     def mechanism(self) -> Mapping[str, Any] | None:
