@@ -55,7 +55,7 @@ MOST_HISTORIES = 1 << 12
 """How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
 
 Progress = Callable[[int, int], None]
-"""Called with the states valued so far and all of them."""
+"""Called with the steps that are done, such as states valued, and all of them."""
 Values = dict[tuple[Hashable, int], ExactAtoms]
 
 

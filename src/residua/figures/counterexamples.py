@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Counterexample", "CounterexamplePicture", "gaussian_budgets", "natural_filter_fails"]
 
 EPS_GRID = np.linspace(0.0, 4.0, 321)
 """Where delta is drawn."""

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from residua.adversary.natural_guarantee import Guarantee, natural_guarantee
+from residua.adversary.worst_case import Progress
 from residua.bounds import Floats
 from residua.figures import picture
 from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails
@@ -254,7 +255,7 @@ def _above(value: float) -> str:
 
 
 def guarantee_by_rounds(
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
     rounds: tuple[int, ...] = (*range(1, 13), 15, 20, 30, 50, 100, 200),
 ) -> GuaranteePicture:
     """Compute the guarantee for each number of rounds, at ten times delta."""
@@ -270,9 +271,6 @@ def guarantee_by_rounds(
         eps, delta, proven[0].delta, tuple(rounds), tuple(proven), tuple(composed)
     )
 
-
-Progress = Callable[[int, int], None]
-"""Called with the steps of a picture that are done, and all of them."""
 
 GALLERY: dict[str, Callable[[Progress], Picture]] = {
     "gdp-residue": lambda _: gdp_residue_panels(),

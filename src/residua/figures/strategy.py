@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from residua import checks
 from residua.adversary.rule import NaturalRule
 from residua.adversary.strategy import Strategy
-from residua.adversary.worst_case import worst_case
+from residua.adversary.worst_case import Progress, worst_case
 from residua.errors import TooLargeError
 from residua.figures import picture
 from residua.figures.picture import Picture
@@ -198,7 +198,7 @@ class StrategyPicture(Picture):
         return figure
 
 
-def strategy_gain(progress: Callable[[int, int], None] | None = None) -> StrategyPicture:
+def strategy_gain(progress: Progress | None = None) -> StrategyPicture:
     """Value the game in 1, 2, … rounds and take the tree where it stops growing."""
     eps, delta = 1.0, 0.125
     rule, x = NaturalRule([COIN, REVEAL], approximate_dp(eps, delta)), math.exp(eps)

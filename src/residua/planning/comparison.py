@@ -33,6 +33,7 @@ from residua.filters.target import target
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import suite
 from residua.planning.candidates import Candidate, Setting, candidates
+from residua.planning.how_many import Progress
 from residua.planning.workload import Run, Workload, optimum
 from residua.pld.pld import Pld
 
@@ -81,10 +82,6 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-Progress = Callable[[str, int, int], None]
-"""Called with what comes next, how many measurements are done and how many there are."""
 
 
 @dataclass(frozen=True)

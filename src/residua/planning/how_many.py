@@ -231,7 +231,7 @@ def _from_function(family: Callable[[float], Query]) -> Noisy:
 
 
 Progress = Callable[[str, int, int], None]
-"""Called with a family, how many points of lines are done, and of how many at most."""
+"""Called with what comes next, how many steps are done, and of how many at most."""
 
 
 @dataclass(frozen=True)
@@ -360,6 +360,3 @@ def _start(filter: Filter, state: State, family: Family, relation: str | None) -
         middle = (low * high) ** 0.5
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
-
-
-__all__ = ["FAMILIES", "Family", "Frontier", "Line", "frontier"]

@@ -117,6 +117,3 @@ class Odometer:
             f"eps {now.eps:.6g} lost so far, by {now.queries} queries,"
             f" but for probability {now.delta:g}"
         )
-
-
-__all__ = ["Odometer", "Reading"]
