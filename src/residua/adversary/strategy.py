@@ -5,7 +5,8 @@ given by adaptive composition: the outcome `(i, j)` has the mass `p_i p'_{i,j}` 
 `q_i q'_{i,j}` under `Q`, where `p'_i, q'_i` belong to what follows outcome `i`.
 
 The best answer to a threshold: `h_{L ⊕ V}(x) = p_inf + Σ p_i h_V(x e^{-z_i})`, so after the
-outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining`).
+outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining` in
+`worst_case.py`).
 
 A query with a continuous loss is looked at through finitely many outcomes: `seen`, a PLD dominated
 by the query's, is what is left of it by some processing of the answer (Blackwell).
@@ -27,13 +28,13 @@ much as the outcomes they meet.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import rel_entr
@@ -50,9 +51,6 @@ from residua.pld.constructors import from_exact, identity
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
-
-if TYPE_CHECKING:
-    from residua.adversary.worst_case import Game, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,38 +203,6 @@ class Branch(NamedTuple):
 
 STOP = Strategy(identity())
 """Ask nothing more."""
-
-
-def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
-    """The strategy of a game that attains its lower side at the threshold `x`.
-
-    Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
-    """
-
-    @cache
-    def best(state: Hashable, left: int, at: Fraction) -> Strategy:
-        moves = game.moves(state) if left > 0 else ()
-        found, height = None, max(1 - at, Fraction(0))
-        for move in moves:
-            own, rest = game.atoms(move.loss, "below"), values[move.state, left - 1]
-            reached = Fraction(own.p_inf, own.p_den) + sum(
-                Fraction(own.p[i], own.p_den) * rest.hockey_stick(at / own.kink(i))
-                for i in range(len(own))
-            )
-            if reached > height:
-                found, height = (move, own), reached
-        if found is None:
-            return STOP
-        move, own = found
-        if move.loss.is_identity:
-            return best(move.state, left - 1, at)
-        then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
-        if all(after.stops for after in then):
-            return Strategy(move.loss)
-        seen = None if irrational_factors(move.loss) is not None else from_exact(own)
-        return Strategy(move.loss, then, seen)
-
-    return best(game.rule.start, rounds, x)
 
 
 def _shift_region(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
