@@ -69,8 +69,8 @@ STATEFUL = {
 """What is state by its nature."""
 
 RESOURCES = {
-    ("individual/engines/duckdb.py", "_LOCKS"): "one lock for each file that is open",
-    ("individual/engines/duckdb.py", "_REGISTER"): "the lock around the locks of files",
+    ("individual/duckdb.py", "_LOCKS"): "one lock for each file that is open",
+    ("individual/duckdb.py", "_REGISTER"): "the lock around the locks of files",
     (
         "ledger/operations/faults.py",
         "_PASSES",

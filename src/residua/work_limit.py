@@ -21,6 +21,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -35,9 +36,7 @@ OPERATIONS = 9_000_000_000
 takes."""
 MEMORY = 1 << 30
 """Bytes that one step of the work may hold."""
-_CALL = 5000
-"""What a step costs beside its arithmetic: some calls of the interpreter."""
-UNLIMITED = 1 << 100
+UNLIMITED = sys.maxsize
 """More than any limit."""
 
 P = ParamSpec("P")
@@ -166,7 +165,7 @@ def work(operations: float, memory: float = 0) -> None:
     budget = _budget.get()
     if budget is None:
         return
-    budget.operations += int(operations) + _CALL
+    budget.operations += int(operations) + 5000
     if memory > budget.peak_memory:
         budget.peak_memory = int(memory)
     if budget.operations > budget.operation_limit or budget.peak_memory > budget.memory_limit:

@@ -4,7 +4,7 @@ import pytest
 
 import residua as rz
 from residua.figures.plots import frontier as draw
-from residua.planning.frontier import frontier
+from residua.planning.how_many import frontier
 
 pytestmark = pytest.mark.needs("matplotlib")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from residua import sized_cache
+from residua import sizes
 from residua.ledger.operations import committer
 from residua.service import serving
 from residua.service.api.routes.asking import query_of
@@ -34,7 +34,7 @@ def test_long_queries_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     Caches that counted entries kept two megabytes of each of the longest, and thousands of them.
     """
-    monkeypatch.setattr(sized_cache, "MOST_CHARACTERS", 200_000)
+    monkeypatch.setattr(sizes, "MOST_CHARACTERS", 200_000)
     with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
         ledger.create_budget("b", rz.BasicFilter(1.0, 1e-6))
         reading = ledger.with_compute(not_here)

@@ -8,7 +8,7 @@ import random
 import residua as rz
 from residua import mechanisms as m
 from residua import provable, sizes
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.adversary.natural_filter import AdditiveProfileFilter
 from residua.provable import forms
 
 FILTERS = (

@@ -5,14 +5,13 @@ Read it in this order:
     rule                     what an analyst may ask next: histories, plans, filters, updates
     finite                   queries as rational atoms, on a stated side
     worst_case               the exact value of a rule
-    strategy, simulate       the adversary that attains it, on paper and for real
+    strategy                 the adversary that attains it, on paper and simulated
     attack                   a rule against its promise; every filter must survive the suite
     freeness                 when the natural filter is free, and why it is not
-    natural/filter           the natural filter, and what it really guarantees
-    natural/discretise,
-    guarantee,
-    additive_profile         sizes of losses, and the filter that adds them up
-    unsound/                 rules that look safe and are not, for demonstration
+    natural_guarantee        what the natural filter really guarantees
+    natural_filter           that filter, and the one that adds up losses of each size
+    discretise               sizes of losses
+    unsound                  rules that look safe and are not, for demonstration
 
 What is used most is at the top level (`rz.worst_case`). These are the parts of the proofs:
 
@@ -21,13 +20,13 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.largest_total, overflow              how much of a size passes, how often it occurs
 """
 
-from residua.adversary.natural.discretise import (
+from residua.adversary.discretise import (
     generalised_response,
     largest_total,
     overflow,
     tail_mass,
 )
-from residua.adversary.natural.guarantee import Plan
+from residua.adversary.natural_guarantee import Plan
 from residua.adversary.rule import natural_update
 
 __all__ = [

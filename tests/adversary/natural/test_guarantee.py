@@ -8,7 +8,7 @@ import math
 import pytest
 
 import residua as rz
-from residua.adversary.natural.guarantee import (
+from residua.adversary.natural_guarantee import (
     Guarantee,
     Plan,
     best_plan,

@@ -24,8 +24,8 @@ from adversary.natural.post_processing import (
     step_of,
     view,
 )
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
-from residua.adversary.natural.guarantee import Plan, failure
+from residua.adversary.natural_filter import AdditiveProfileFilter
+from residua.adversary.natural_guarantee import Plan, failure
 from residua.adversary.strategy import STOP
 
 FAIL = (-1,)

@@ -132,7 +132,7 @@ def _excess(gap: float, x: float) -> str:
 
 def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
     from residua.adversary.attack import judge
-    from residua.adversary.natural.filter import NaturalFilter
+    from residua.adversary.natural_filter import NaturalFilter
 
     rows = [
         ("filter", filter.to_json()),
@@ -151,7 +151,7 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
 
 def _attack_all(kinds: tuple[str, ...]) -> Result:
     from residua.adversary import attack
-    from residua.adversary.unsound.demonstrations import UNSOUND
+    from residua.adversary.unsound import UNSOUND
     from residua.filters import KINDS
 
     chosen = kinds or tuple(KINDS)
@@ -364,7 +364,7 @@ def guarantee(
       residua natural guarantee --eps 1 --delta 1e-6 --rounds 10
       residua natural guarantee --eps 0.1 --delta 1e-6 --rounds 20 --target-delta 1e-4 --points remark
     """  # noqa: E501
-    from residua.adversary.natural.guarantee import natural_guarantee
+    from residua.adversary.natural_guarantee import natural_guarantee
 
     with output.progress("searching"):
         found = natural_guarantee(eps, delta, rounds, target_delta, _parse_sizes(points))

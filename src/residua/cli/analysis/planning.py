@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from residua.filters import Filter
     from residua.filters.state import State
     from residua.planning import Workload
-    from residua.planning.frontier import Progress
+    from residua.planning.how_many import Progress
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -128,7 +128,7 @@ def _frontier(
 ) -> "Figure":
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
     from residua.figures.plots import frontier as draw
-    from residua.planning.frontier import frontier
+    from residua.planning.how_many import frontier
 
     fresh = filter.initial()
     found = {"left": frontier(filter, state=start, relation=relation, progress=report)}

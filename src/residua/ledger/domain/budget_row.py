@@ -14,7 +14,7 @@ from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
 from residua.ledger.domain.set_aside import Held
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
-from residua.sized_cache import sized_cache
+from residua.sizes import sized_cache
 
 _CACHED = 1024
 """The size of a cache; small, since the garbage collector visits every value in it."""

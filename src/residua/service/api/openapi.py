@@ -12,8 +12,8 @@ from typing import Any
 
 from residua.filters.codec import KINDS as FILTERS
 from residua.filters.codec import filter_class
+from residua.mechanisms.codec import FILTER, MECHANISM, SCHEMAS, kind_schema
 from residua.mechanisms.codec import KINDS as MECHANISMS
-from residua.mechanisms.schema import FILTER, MECHANISM, SCHEMAS, kind_schema
 from residua.service import problems
 from residua.service.api import models
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from residua.adversary.attack import Attack, natural_cost
-from residua.adversary.natural.filter import NaturalFilter
+from residua.adversary.natural_filter import NaturalFilter
 from residua.adversary.strategy import STOP, Strategy
 from residua.filters.additive.basic import BasicFilter
 from residua.filters.base import Filter

@@ -226,6 +226,3 @@ def _pmf(masses: dict[int, float], interval: float, at_infinity: float) -> Any:
     for place, mass in masses.items():
         dense[place - places[0]] = mass
     return pld_pmf.DensePLDPmf(interval, places[0], dense, min(at_infinity, 1.0), True)
-
-
-__all__ = ["from_google_pld", "to_google_pld"]

@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.discretise import check_points, largest_total, overflow
+from residua.adversary.discretise import check_points, largest_total, overflow
 from residua.bounds import LARGEST_EPS, Floats
 from residua.pld.constructors import approximate_dp, identity, infinite, pure_dp
 from residua.pld.pld import Pld
@@ -141,15 +141,11 @@ def check_arguments(
     eps: float, delta: float, rounds: int, target_delta: float | None
 ) -> tuple[float, float, int, float]:
     """Check the arguments of a natural filter's guarantee."""
-    e = checks.real("eps", eps, "between 1e-250 and 100")
-    checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
-    d = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+    e, d = checks.between("eps", eps, 1e-250, 100.0), checks.inner_probability("delta", delta)
     k = checks.count("rounds", rounds)
     checks.require(1 <= k <= 100_000, "rounds", "between 1 and 100000", rounds)
     target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
-    target = checks.real("target_delta", target, "between delta and 1")
-    checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
+    target = checks.satisfying("target_delta", target, lambda t: d <= t <= 1, "between delta and 1")
     return e, d, k, target
 
 
