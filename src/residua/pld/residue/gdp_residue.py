@@ -46,7 +46,7 @@ _WIDENINGS = 8
 _WIDER = Fraction(101, 100)
 _WIDE = 1.0 + 1e-3
 _LEAST_LOSS = 2.0**-256
-"""Smaller losses in a composition are charged as `R_e` of this size: what follows from their squares may underflow."""
+"""Smaller losses in a composition are charged as `R_e` of this size: later numbers underflow."""
 _ORDERS = np.geomspace(1e-2, 60.0, 40)
 
 
@@ -108,7 +108,9 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     if law is not None:
         found = cost_at_zero(law, low, high)
         return None if found is None else (Fraction(found[0]), Fraction(found[1]))
-    tiny = {f: n for f, n in L.terms.items() if isinstance(f, SymmetricLoss) and f.top < _LEAST_LOSS}
+    tiny = {
+        f: n for f, n in L.terms.items() if isinstance(f, SymmetricLoss) and f.top < _LEAST_LOSS
+    }
     if tiny:
         others = Pld(None, {f: n for f, n in L.terms.items() if f not in tiny})
         above = _rest(v, others + sum(tiny.values()) * pure_dp(_LEAST_LOSS))
