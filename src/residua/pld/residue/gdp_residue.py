@@ -113,8 +113,8 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     }
     if tiny:
         others = Pld(None, {f: n for f, n in L.terms.items() if f not in tiny})
-        above = _rest(v, others + sum(tiny.values()) * pure_dp(_LEAST_LOSS))
-        return None if above is None else (Fraction(0), above[1])
+        raised = _rest(v, others + sum(tiny.values()) * pure_dp(_LEAST_LOSS))
+        return None if raised is None else (Fraction(0), raised[1])
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
     written = listed_atoms(L)

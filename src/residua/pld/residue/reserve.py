@@ -178,10 +178,10 @@ def _cost(
     for raised in _RAISES:
         cost = min(Fraction(f"{c * (1.0 + raised):.6e}"), _ALL * v)
         left = float(v - cost)
-        sides = budget.heights(left)
-        drawn = max(budget.drawn(sides)[0], 0.0) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
+        heights = budget.heights(left)
+        drawn = max(budget.drawn(heights)[0], 0.0) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
         share = Fraction(f"{drawn:.6e}")
-        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U), sides):
+        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U), heights):
             return ReserveCost(cost, share)
         budget.look_at(_FINER)
     return None
