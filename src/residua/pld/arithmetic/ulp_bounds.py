@@ -64,9 +64,9 @@ def normal_density(y: Floats) -> Floats:
 
 
 def normal_tail(x: Floats) -> Floats:
-    """`Φ(-√2 x)`, half of `erfc(x)`; relative error at most `(3 ERFC_ULPS + 2 x²) U`, for all `x`.
+    """`Φ(-√2 x)`, half of `erfc(x)`; relative error at most `(3 ERFC_ULPS + 2 max(x, 0)²) U`.
 
-    The rounding of `x²` shows in the result.
+    The rounding of `x²` shows in the upper tail.
     """
     from scipy.special import erfc
 
