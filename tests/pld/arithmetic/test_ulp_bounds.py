@@ -302,6 +302,18 @@ def test_normal_density_is_within_its_stated_error() -> None:
         assert not excess(value, exact, bound, relative), argument
 
 
+def test_normal_tail_is_within_its_stated_error() -> None:
+    rng = np.random.default_rng(13)
+    x = np.concatenate([erf_points(rng), uniform(rng, 6.0, 26.5), -erf_points(rng)])
+    for form in FORMS.values():
+        for argument, value in zip(
+            x.tolist(), form(ulp_bounds.normal_tail, x).tolist(), strict=True
+        ):
+            exact = flint.arb(argument).erfc() / 2
+            bound = 3.0 * ulp_bounds.ERFC_ULPS + 2.0 * max(argument, 0.0) ** 2
+            assert not excess(value, exact, bound, relative), argument
+
+
 def test_sine_of_a_small_argument_is_relatively_accurate() -> None:
     """For `|x| < 1/2`, within `2 SINCOS_ULPS u`: what the nodes of bounded range rely on."""
     rng = np.random.default_rng(11)

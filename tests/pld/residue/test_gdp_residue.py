@@ -31,6 +31,15 @@ REFERENCE = [
 ]
 
 
+@pytest.mark.parametrize("size", [1e-300, 1e-200, 1e-99, 1e-60])
+def test_compositions_of_tiny_losses_cost_next_to_nothing(size: float) -> None:
+    one = rz.laplace(scale=1.0, sensitivity=size)
+    for query in (2 * one, 300 * one, one + rz.pure_dp(size), 3 * rz.bounded_range(size)):
+        cost = rz.gdp_residue_cost(1.0, query)
+        assert cost is not None
+        assert 0.0 <= cost.lo <= cost.hi <= 1e-100
+
+
 @pytest.mark.parametrize(("query", "mu", "expected"), REFERENCE)
 def test_reference_values(query: rz.Pld, mu: float, expected: float) -> None:
     left = rz.gdp_residue(mu, query)

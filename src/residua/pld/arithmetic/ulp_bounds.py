@@ -61,3 +61,13 @@ def mills_ratio(y: Floats) -> Floats:
 def normal_density(y: Floats) -> Floats:
     """`phi(y)`; relative error at most `(EXP_ULPS + 3 + y²) U` beyond that of `y` itself."""
     return np.asarray(np.exp(-0.5 * y * y) / SQRT_TWO_PI)
+
+
+def normal_tail(x: Floats) -> Floats:
+    """`Φ(-√2 x)`, half of `erfc(x)`; relative error at most `(3 ERFC_ULPS + 2 max(x, 0)²) U`.
+
+    The rounding of `x²` shows in the upper tail.
+    """
+    from scipy.special import erfc
+
+    return np.asarray(0.5 * erfc(x))

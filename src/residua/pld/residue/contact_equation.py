@@ -122,11 +122,11 @@ class CompressedExcess(FiniteExcess):
         largest = np.maximum(heights[:, :-1], heights[:, 1:])
         d = self.spacing
         slope = np.abs(l)[:, None] + (np.abs(self.losses[:-1]) + 5.0 * d) / m2 + math.sqrt(6.0 / m2)
-        degree = 1.0 / 64.0 + slope**2 / 16.0 + 0.25 * slope**4 + slope**6
         # Within the eight points k is at most e^{5 d D} times what it is at the atom.
         growth = np.exp(np.minimum(5.0 * d * slope + 0.125 * d * d / m2, 600.0))
         # Far from what the points can tell, this overflows: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
+            degree = 1.0 / 64.0 + slope**2 / 16.0 + 0.25 * slope**4 + slope**6
             sums = (largest * degree * growth) @ self.cells[:-1]
             wrong = 1.1 * _EIGHTH * d**8 * (1.0 / 256.0 + sums) * (1.0 + math.exp(5.0 * d))
         wrong = np.minimum(np.nan_to_num(wrong, nan=_NOTHING, posinf=_NOTHING), _NOTHING)

@@ -22,8 +22,10 @@ import numpy as np
 from residua import checks
 from residua.bounds import Interval, float_down, float_up, floats_around
 from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.constructors import pure_dp
 from residua.pld.families.factors import largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.order.factor_lemmas import variance_above
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
@@ -43,6 +45,8 @@ tends to `2 KL / nu²` for two nearly disjoint laws."""
 _WIDENINGS = 8
 _WIDER = Fraction(101, 100)
 _WIDE = 1.0 + 1e-3
+_LEAST_LOSS = 2.0**-256
+"""Smaller losses in a composition are charged as `R_e` of this size: later numbers underflow."""
 _ORDERS = np.geomspace(1e-2, 60.0, 40)
 
 
@@ -104,6 +108,13 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     if law is not None:
         found = cost_at_zero(law, low, high)
         return None if found is None else (Fraction(found[0]), Fraction(found[1]))
+    tiny = {
+        f: n for f, n in L.terms.items() if isinstance(f, SymmetricLoss) and f.top < _LEAST_LOSS
+    }
+    if tiny:
+        others = Pld(None, {f: n for f, n in L.terms.items() if f not in tiny})
+        raised = _rest(v, others + sum(tiny.values()) * pure_dp(_LEAST_LOSS))
+        return None if raised is None else (Fraction(0), raised[1])
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
     written = listed_atoms(L)
