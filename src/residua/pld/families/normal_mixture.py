@@ -332,7 +332,8 @@ class Pair:
         return best
 
 
-@remembered(maxsize=256)
+# Few: each takes tens of kilobytes, and one decision reads it again and again.
+@remembered(maxsize=64)
 def _moved_lines(pair: Pair, lam: float) -> tuple[Lifted, ...]:
     """The moved lines, the best of which serves: asked for again with other edges."""
     p, q = pair.p, pair.q
