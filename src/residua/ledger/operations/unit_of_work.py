@@ -31,9 +31,8 @@ from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
 from residua.ledger.domain.set_aside import Held, without_hold
 from residua.ledger.operations.early_decisions import EarlyDecisions
 from residua.ledger.storage import rows, schema
-from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.ledger.storage.rows import HoldRow, KeyRow, Prepared, Question, listed
 from residua.ledger.storage.schema import check_facts
-from residua.ledger.storage.statements import Question, Write, listed
 from residua.ledger.storage.store import Store
 from residua.records import Record, canonical, read, record
 
@@ -411,7 +410,7 @@ class UnitOfWork:
             {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
             for entry, made in self._records
         ]
-        writes: list[tuple[Write, list[dict[str, Any]]]] = [
+        writes: list[tuple[Prepared, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
             (
                 rows.NEW_BUDGETS,
