@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from residua import checks
 from residua.errors import UnknownHold
-from residua.ledger.domain import clock, rules
+from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.budget_row import BudgetRow
-from residua.ledger.domain.described_query import DescribedQuery
+from residua.ledger.domain.described_query import DescribedQuery, describe_query
 from residua.ledger.domain.rules import BudgetDecision
 from residua.ledger.operations.requests import (
     LEDGER,
@@ -31,7 +32,7 @@ from residua.ledger.operations.requests import (
 )
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import HoldRow, KeyRow
-from residua.records import Canonical, Record
+from residua.records import LONGEST_HOLD, Canonical, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +44,24 @@ class Spend(Request):
     """Whether a single budget was named, rather than a list."""
     query: DescribedQuery
     assumed: bool
+
+    @classmethod
+    def of(
+        cls,
+        principal: str,
+        budgets: Any,
+        query: Any,
+        key: Any = None,
+        assume_budget_relation: bool = False,
+        **more: Any,
+    ) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        names, one = arguments.names(budgets)
+        assumed = checks.flag("assume_budget_relation", assume_budget_relation)
+        return cls(
+            principal=principal, names=names, one=one, query=describe_query(query),
+            key=arguments.key(key), fresh=key is None, assumed=assumed, **more,
+        )  # fmt: skip
 
     @property
     def request(self) -> str:
@@ -146,6 +165,13 @@ class Reserve(Spend):
     ttl: float
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @classmethod
+    def of(cls, *given: Any, ttl: float = 3600.0, **more: Any) -> Self:
+        """The same as for a spend."""
+        seconds = checks.positive("ttl", ttl)
+        checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 7 days", ttl)
+        return super().of(*given, ttl=seconds, **more)
+
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
@@ -178,6 +204,12 @@ class Commit(Request):
 
     hold: str
     key: str
+
+    @classmethod
+    def of(cls, principal: str, hold: str, key: str | None = None) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        held = arguments.label("hold", hold)
+        return cls(principal=principal, hold=held, key=arguments.key(key), fresh=key is None)
 
     def run(self, work: UnitOfWork) -> Done:
         request = request_hash("commit", (), {"hold": self.hold})
@@ -226,6 +258,12 @@ class Cancel(Request):
 
     hold: str
     reason: str
+
+    @classmethod
+    def of(cls, principal: str, hold: str, reason: str) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        held = arguments.label("hold", hold)
+        return cls(principal=principal, hold=held, reason=arguments.reason(reason))
 
     def run(self, work: UnitOfWork) -> None:
         row, entries = _open_hold(work, self.hold)
