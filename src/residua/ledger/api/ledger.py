@@ -21,10 +21,10 @@ from residua.errors import StoreUnavailable
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, promises, view
 from residua.ledger.domain import arguments, clock, rules
-from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
-from residua.ledger.operations.budgets import Create, Refresh, Retire, is_quick, new_filter
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
+from residua.ledger.operations.budgets import Create, Refresh, Retire, new_filter
 from residua.ledger.operations.committer import Committer
-from residua.ledger.operations.early_decisions import Compute, here
+from residua.ledger.operations.early_decisions import Compute, here, quickly
 from residua.ledger.operations.requests import Done, Request, binding, snapshots_now
 from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend, decide_all
 from residua.ledger.operations.unit_of_work import UnitOfWork
@@ -126,7 +126,7 @@ class Ledger:
         request = Create(
             principal=self.principal,
             names=(arguments.new_label("name", name), *([] if above is None else [above])),
-            new=new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
+            new=quickly(self._compute, new_filter, filter),
             relation=None if relation is None else relations.relation(relation),
             unit=arguments.optional(arguments.new_label, "unit", unit),
             parent=above,
@@ -171,7 +171,7 @@ class Ledger:
             entries, decisions = decide_all(work, request, rules.spend)
             refused_by, reason = binding(decisions, entries, checked=True)
             left = snapshots_now(work, request.query, request.names, request.one, entries)
-            return answer_of(left, refused_by is None, reason, refused_by)
+            return Answer(refused_by is None, reason, refused_by, remainder=left)
 
         return self._committer.look_and_rule(request.names, rule, self._compute)
 
@@ -290,8 +290,7 @@ class Ledger:
         if "standbys" in kept:
             facts[ANCHOR_STANDBYS] = kept["standbys"]
         budgets = self.budgets()
-        quick = all(one.leaves_closed_form for one in budgets)
-        detached = () if quick else tuple(one.detached() for one in budgets)
+        detached = tuple(one.detached() for one in budgets if one.data and one.parent is None)
         return Status(
             ledger=committer.ledger,
             incarnation=committer.incarnation,
@@ -300,7 +299,7 @@ class Ledger:
             read_only=self.read_only,
             budgets=budgets,
             holds=self.holds(),
-            data=by_data(budgets) if quick else self._compute(by_data, detached),
+            data=quickly(self._compute, by_data, detached),
             promises=promises(facts, self.read_only),
         )
 

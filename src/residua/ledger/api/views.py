@@ -15,7 +15,6 @@ from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.budget_row import parse_filter
-from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.ledger.domain.receipts import Hold
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.constructors import identity
@@ -74,16 +73,6 @@ class Budget:
         """The same without the store, for another process: what must be read is read now."""
         last = None if self._last is None or self._closed else self._last()
         return replace(self, _last=None if last is None else partial(_same, last))
-
-    @property
-    def leaves_closed_form(self) -> bool:
-        """Whether what is left of it, and what it promises, take no time to work out."""
-        return self.promises_closed_form and (self._closed or leaves_closed_form(self._line))
-
-    @property
-    def promises_closed_form(self) -> bool:
-        """Whether its promise takes no time to work out: not that of different partitions."""
-        return len(set(self._parts)) <= 1 and not any(isinstance(one, tuple) for one in self._parts)
 
     @cached_property
     def remaining(self) -> Any:

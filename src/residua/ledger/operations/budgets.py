@@ -15,7 +15,6 @@ from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import arguments, clock
 from residua.ledger.domain.budget_row import BudgetRow, new_entry, parse_filter
-from residua.ledger.domain.closed_forms import FILTERS
 from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
 from residua.ledger.operations.spending import Expire, release
 from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
@@ -29,10 +28,6 @@ from residua.provable.partitions import unprovable_partition
 from residua.version import __version__
 
 _B = schema.budgets
-
-
-_QUICK = FILTERS | {"renyi_curve", "renyi_commit", "auto"}
-"""Filters that have their first state at once; that of a price list or a plan takes seconds."""
 
 
 class NewFilter(NamedTuple):
@@ -57,12 +52,6 @@ def new_filter(value: Any) -> NewFilter:
     first = filter.initial()
     state = json.loads(filter.state_to_json(first))
     return NewFilter(filter, description, state, dict(filter.tables(first)), None)
-
-
-def is_quick(value: Any) -> bool:
-    """Whether that takes no time, known by the kind alone."""
-    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return kind in _QUICK
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,8 +24,6 @@ from residua.ledger.domain.receipts import (
     Cap,
     Receipt,
     Reservation,
-    receipt_of,
-    reservation_of,
 )
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot, Fits, spends
 from residua.ledger.domain.rules import holds as holds_
@@ -77,12 +75,12 @@ class Done:
     @property
     def receipt(self) -> Receipt:
         """The caller's receipt, unless it reserved."""
-        return receipt_of(self.snapshots, **self._fields())
+        return Receipt(**self._fields())
 
     def reservation(self, ledger: Any) -> Reservation:
         """The caller's reservation, which `ledger` commits or cancels."""
         id, expires = self.record.body["hold"], self.record.body["expires"]
-        return reservation_of(self.snapshots, ledger, id=id, expires=expires, **self._fields())
+        return Reservation(**self._fields(), id=id, expires=expires, ledger=ledger)
 
     def _fields(self) -> dict[str, Any]:
         record = self.record
@@ -95,6 +93,7 @@ class Done:
             "head": record.hash,
             "binding": record.binding,
             "budgets": self.budgets,
+            "remainder": self.snapshots,
         }
 
 

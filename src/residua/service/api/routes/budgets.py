@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
-from residua.ledger.operations.early_decisions import Compute
+from residua.ledger.operations.early_decisions import Compute, quickly
 from residua.service.api import models, values
 from residua.service.api.responses import CONFLICT, BudgetName, Json, StrictRoute, encode_as
 from residua.service.auth import Caller
@@ -52,7 +52,7 @@ async def every(
 
     def work(compute: Compute) -> bytes:
         page, following, _ = page_of(context.ledger, caller, after or "", limit)
-        items = values.budgets_to_data(page, compute)
+        items = quickly(compute, values.plain_data, [one.detached() for one in page])
         return encode_as(models.Budgets, {"items": items, "next": following})
 
     return Json(await context.compute(request, caller, work))
@@ -111,7 +111,7 @@ async def _shown(request: Request, name: str) -> bytes:
     context = context_of(request)
 
     def work(compute: Compute) -> bytes:
-        (data,) = values.budgets_to_data([context.ledger.budget(name)], compute)
-        return encode_as(models.Budgeted, data)
+        budget = context.ledger.budget(name).detached()
+        return encode_as(models.Budgeted, quickly(compute, values.budget_to_dict, budget))
 
     return await context.compute(request, caller_of(request), work)
