@@ -5,14 +5,10 @@ decision that needs more ends with `Slow`, which has the snapshots of its budget
 computes the decision from these, in its own thread or in another process (`Compute`), and queues
 again. A decision is a pure function of the snapshots and the query, so the committer takes it as it
 is, unless the budgets have moved meanwhile.
-
-Work that a cache saves counts like any other, since another process would have to do it. So where a
-decision counts much and is quick here all the same, it may count as much the next time.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -20,7 +16,7 @@ from residua.errors import LedgerError, ResiduaError, TooExpensive
 from residua.ledger.domain.described_query import DescribedQuery
 from residua.ledger.domain.rules import BudgetDecision
 from residua.records import digest
-from residua.work_limit import UNLIMITED, attempt, limited
+from residua.work_limit import attempt
 
 T = TypeVar("T")
 BudgetDecisions = dict[str, BudgetDecision]
@@ -29,8 +25,6 @@ BudgetDecisions = dict[str, BudgetDecision]
 QUICK = 4_000_000
 """Operations of a decision under the lock, some twenty milliseconds: more of them delay others for
 longer, fewer send more decisions through the queue twice."""
-QUICK_SECONDS = 0.01
-"""The same in seconds, for a decision whose work is in caches of this process."""
 QUICK_ANSWER = 10_000_000
 """Operations of anything else that is computed where requests are answered, some fifty milliseconds
 at most: as for `QUICK`."""
@@ -77,8 +71,6 @@ class EarlyDecisions:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, BudgetDecisions | ResiduaError] = {}
-        self._cached: dict[Hashable, int] = {}
-        """Operations that a query counts on its budgets, where it was quick here all the same."""
 
     def find(
         self, within: int | None, judge: Callable[..., BudgetDecisions], *arguments: Any
@@ -94,52 +86,31 @@ class EarlyDecisions:
             return known
         if within is None:
             return judge(*arguments)
-        question = _question(judge, arguments) if self._cached else None
-        cached = self._cached.get(question, 0)
-        begun = time.thread_time()
-        found = attempt("this", within + cached, lambda: judge(*arguments))
-        if cached and time.thread_time() - begun >= QUICK_SECONDS:
-            # It was not in a cache this time: the next one is made off the lock again.
-            self._cached.pop(question, None)
+        found = attempt("this", within, lambda: judge(*arguments))
         if isinstance(found, TooExpensive):
             raise Slow(judge, frozenset(arguments[0]), arguments)
         return found
 
     def compute(self, slow: Slow, compute: Compute) -> None:
         """Make a slow decision, for the next attempt to find."""
-        begun = time.thread_time()
-        found, operations = compute(_outcome, slow.judge, slow.arguments)
-        if compute is here and time.thread_time() - begun < QUICK_SECONDS:
-            _keep(self._cached, _question(slow.judge, slow.arguments), operations)
-        _keep(self._known, _key(slow.judge, slow.arguments), found)
-
-
-def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
-    for old in list(known)[: max(0, len(known) + 1 - _MOST_KEPT)]:
-        known.pop(old, None)
-    known[key] = value
+        found = compute(_outcome, slow.judge, slow.arguments)
+        for old in list(self._known)[: max(0, len(self._known) + 1 - _MOST_KEPT)]:
+            self._known.pop(old, None)
+        self._known[_key(slow.judge, slow.arguments)] = found
 
 
 def _outcome(
     judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]
-) -> tuple[BudgetDecisions | ResiduaError, int]:
-    """The decisions, or the error to raise in their place; and the operations that it counts."""
-    found: BudgetDecisions | ResiduaError
-    with limited("this", UNLIMITED) as budget:
-        try:
-            found = judge(*arguments)
-        except ResiduaError as error:
-            found = error
-        except MemoryError:
-            raise
-        except Exception as error:
-            found = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-    return found, budget.operations
-
-
-def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
-    """The key of a question: the query and the names of the budgets, whatever their states."""
-    return _key(judge, (tuple(arguments[0]), *arguments[1:]))
+) -> BudgetDecisions | ResiduaError:
+    """The decisions, or the error to raise in their place."""
+    try:
+        return judge(*arguments)
+    except ResiduaError as error:
+        return error
+    except MemoryError:
+        raise
+    except Exception as error:
+        return LedgerError(f"the decision failed, nothing was spent: {error!r}")
 
 
 def _key(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
