@@ -222,7 +222,7 @@ R = TypeVar("R", bound=Outcome)
 
 def with_remainder(receipt: R, remainder: Remainder) -> R:
     """The same with another account of what was left, and without the ledger that made it."""
-    alone = {"ledger": None} if isinstance(receipt, Reservation) else {}
+    alone: dict[str, Any] = {"ledger": None} if isinstance(receipt, Reservation) else {}
     return dataclasses.replace(receipt, remainder=remainder, **alone)
 
 

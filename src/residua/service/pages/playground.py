@@ -33,6 +33,7 @@ from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 
 EPS, DELTA = 1.395, 0.509
+"""What the filters promise."""
 BUDGET = approximate_dp(EPS, DELTA)
 PARAMETERS = {"steady": (1.404, 0.0208), "gamble": (0.0847, 0.478)}
 QUERIES: dict[str, Pld] = {name: approximate_dp(*pair) for name, pair in PARAMETERS.items()}
@@ -40,6 +41,7 @@ RESIDUE = QUERIES["steady"]
 STOPPED = "stop"
 MOVES = (*QUERIES, STOPPED)
 ROUNDS = 2
+"""Queries that a plan asks at most."""
 _EPS = np.linspace(0.0, 2 * EPS, 121)
 
 
