@@ -154,16 +154,6 @@ class Budget:
         return Promise(pld, f"{subject}: {pld!r}, {text}")
 
 
-def promise_of(budget: Budget) -> str:
-    """The words of a budget's promise, as a function."""
-    return budget.guarantee.text
-
-
-def balance_of(budget: Budget) -> Balance | None:
-    """The balance of a budget, as a function."""
-    return budget.balance
-
-
 def _same(query: Query) -> Query:
     return query
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -13,7 +14,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooExpensive
-from residua.ledger.api.views import balance_of, promise_of
 from residua.ledger.operations.early_decisions import Compute, quickly
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
@@ -60,7 +60,7 @@ async def snapshot(request: Request, name: str) -> Response:
 
     def work(compute: Compute) -> dict[str, Any]:
         budget = context.ledger.budget(name).detached()
-        return left(budget, quickly(compute, balance_of, budget))
+        return left(budget, quickly(compute, attrgetter("balance"), budget))
 
     found = await context.compute(request, visitor.caller, work)
     return page("part_left.html", visitor, left=found)
@@ -189,7 +189,7 @@ async def _shown(
         ]
         return {
             "budget": row(budget),
-            "promise": quickly(compute, promise_of, budget.detached()),
+            "promise": quickly(compute, attrgetter("guarantee.text"), budget.detached()),
             "head": budget.head,
             "window": None if budget.window is None else age(budget.window),
             "history": refusals(ledger, name, budget.seq, before) if refused

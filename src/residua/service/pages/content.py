@@ -18,8 +18,8 @@ from residua.ledger.api.views import Budget
 from residua.ledger.operations.early_decisions import QUICK_ANSWER
 from residua.mechanisms.codec import from_dict
 from residua.records import Record
-from residua.service.api.routes.history import AT_ONCE as IN_STORE
-from residua.service.api.routes.history import MOST_SEEN
+from residua.service.api.routes.budgets import AT_ONCE as IN_STORE
+from residua.service.api.routes.budgets import MOST_SEEN
 from residua.service.api.values import BUDGET_FIELDS
 from residua.work_limit import attempt
 
