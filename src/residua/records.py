@@ -159,6 +159,11 @@ class Record:
         return self._values.get("key")
 
     @property
+    def hold(self) -> str | None:
+        """The reservation that it begins, commits or ends."""
+        return self._values.get("hold")
+
+    @property
     def admitted(self) -> bool | None:
         """The decision; None where nothing was asked."""
         return self._values.get("admitted")

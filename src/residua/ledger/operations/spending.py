@@ -133,7 +133,7 @@ def _record(
     made = append_group(work, type, asking.principal, entries, common, after, held, reasons)
     if admitted:
         for entry in entries:
-            entry.spent, entry.held = True, decisions[entry.name].held
+            entry.held = decisions[entry.name].held
     return made
 
 
@@ -189,7 +189,7 @@ class Reserve(Spend):
         records = _record(work, "hold", self, self.request, entries, decisions, fields)
         if all(decided.admitted for decided in decisions.values()):
             members = tuple(sorted(entry.name for entry in entries))
-            work.add_hold(
+            work.new_hold(
                 HoldRow(
                     self.id, self.principal, self.key, members, self.query.text, self.assumed,
                     made, expires, "open",
@@ -234,9 +234,8 @@ class Commit(Request):
         )  # fmt: skip
         made = _record(work, "commit", asking, request, entries, decisions, {"hold": row.id})
         if all(decided.admitted for decided in decisions.values()):
-            work.end_hold(row, "committed", None)
             places = {name: each.seq for name, each in made.items()}
-            row.ended_by = committed_at(places, held_now(entries))
+            work.close_hold(row, "committed", committed_at(places, held_now(entries)))
         return _done(work, asking, request, entries, made)
 
 
@@ -288,7 +287,7 @@ def release(
 ) -> None:
     """Record that a hold is gone from every budget of its group. No state moves."""
     append_group(work, type, by, entries, {"hold": row.id, "reason": reason}, {})
-    work.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
+    work.close_hold(row, "cancelled" if type == "cancel" else "expired", None)
 
 
 def _open_hold(work: UnitOfWork, id: str) -> tuple[HoldRow, list[BudgetRow]]:
