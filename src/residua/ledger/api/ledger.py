@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +26,7 @@ from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
 from residua.ledger.operations.budgets import Create, Refresh, Retire, new_filter
 from residua.ledger.operations.committer import Committer
 from residua.ledger.operations.early_decisions import Compute, here, quickly
-from residua.ledger.operations.requests import Done, Request, binding, snapshots_now
+from residua.ledger.operations.requests import Request, binding, snapshots_now
 from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend, decide_all
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.anchor_check import why_closed
@@ -200,7 +201,8 @@ class Ledger:
             OutcomeUnknown: the connection died; the same key tells the outcome.
         """
         request = Spend.of(self.principal, budgets, query, key, assume_budget_relation)
-        return self._submit(request).receipt
+        receipt: Receipt = self._submit(request)
+        return receipt
 
     def reserve(
         self,
@@ -217,15 +219,15 @@ class Ledger:
         """
         asked = self.principal, budgets, query, key, assume_budget_relation
         request = Reserve.of(*asked, ttl=ttl)
-        return self._submit(request).reservation(self)
+        return replace(self._submit(request), ledger=self)
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        return self._submit(Commit.of(self.principal, hold, key)).receipt
+        receipt: Receipt = self._submit(Commit.of(self.principal, hold, key))
+        return receipt
 
-    def _submit(self, request: Request) -> Done:
-        done: Done = self._committer.submit(request, self._compute)
-        return done
+    def _submit(self, request: Request) -> Any:
+        return self._committer.submit(request, self._compute)
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""

@@ -63,38 +63,28 @@ class Request(ABC):
         """Decide, then write to the page."""
 
 
-@dataclass(eq=False)
-class Done:
-    """The outcome of a request that decides."""
-
-    record: Record
-    budgets: Mapping[str, tuple[int, str]]
-    snapshots: BudgetSnapshots
-    replayed: bool
-
-    @property
-    def receipt(self) -> Receipt:
-        """The caller's receipt, unless it reserved."""
-        return Receipt(**self._fields())
-
-    def reservation(self, ledger: Any) -> Reservation:
-        """The caller's reservation, which `ledger` commits or cancels."""
-        id, expires = self.record.body["hold"], self.record.body["expires"]
-        return Reservation(**self._fields(), id=id, expires=expires, ledger=ledger)
-
-    def _fields(self) -> dict[str, Any]:
-        record = self.record
-        return {
-            "admitted": record.admitted is True,
-            "reason": str(record.reason),
-            "seq": record.seq,
-            "key": str(record.key),
-            "replayed": self.replayed,
-            "head": record.hash,
-            "binding": record.binding,
-            "budgets": self.budgets,
-            "remainder": self.snapshots,
-        }
+def outcome(
+    record: Record,
+    budgets: Mapping[str, tuple[int, str]],
+    left: BudgetSnapshots,
+    replayed: bool = False,
+) -> Receipt | Reservation:
+    """What a caller gets for the record of its request."""
+    fields: dict[str, Any] = {
+        "admitted": record.admitted is True,
+        "reason": str(record.reason),
+        "seq": record.seq,
+        "key": str(record.key),
+        "replayed": replayed,
+        "head": record.hash,
+        "binding": record.binding,
+        "budgets": budgets,
+        "remainder": left,
+    }
+    if record.type != "hold":
+        return Receipt(**fields)
+    id, expires = record.body["hold"], record.body["expires"]
+    return Reservation(**fields, id=id, expires=expires, ledger=None)
 
 
 def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:
@@ -298,7 +288,7 @@ def caps_of(work: UnitOfWork, heads: Mapping[str, int]) -> dict[str, Cap]:
 
 def replay(
     work: UnitOfWork, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
-) -> Done | None:
+) -> Receipt | Reservation | None:
     """The earlier decision under the request's key, or None."""
     key = request.key
     row = work.keys.get((request.principal, key)) if key is not None else None
@@ -312,7 +302,9 @@ def replay(
     return replayed(work, row, request.names or named, one)
 
 
-def replayed(work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool) -> Done:
+def replayed(
+    work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool
+) -> Receipt | Reservation:
     """The decision at a place, once more."""
     record = work.record_at(row.budget, row.seq)
     members = [each["budget"] for each in record.body["group"]]
@@ -339,7 +331,7 @@ def replayed(work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool) -> 
     heads = {
         name: found[name].seq if name in found else work.entry(name).head_seq for name in named
     }
-    return Done(
+    return outcome(
         found.get(named[0], record),
         {name: (each.seq, each.hash) for name, each in found.items()},
         BudgetSnapshots(query, named, one, lines, snapshots, lost, rule, caps_of(work, heads)),

@@ -12,10 +12,10 @@ from residua.errors import UnknownHold
 from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.domain.described_query import DescribedQuery, describe_query
+from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.domain.rules import BudgetDecision
 from residua.ledger.operations.requests import (
     LEDGER,
-    Done,
     Request,
     append_group,
     binding,
@@ -23,6 +23,7 @@ from residua.ledger.operations.requests import (
     check_holds_provable,
     check_relation,
     held_now,
+    outcome,
     relation_refusals,
     replay,
     replayed,
@@ -69,7 +70,7 @@ class Spend(Request):
         fields = {"mechanism": self.query.text, "assumed": self.assumed}
         return request_hash("spend", self.names, fields)
 
-    def run(self, work: UnitOfWork) -> Done:
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
@@ -144,17 +145,16 @@ def _done(
     entries: Sequence[BudgetRow],
     made: Mapping[str, Record],
     rule: rules.Fits = rules.spends,
-) -> Done:
+) -> Receipt | Reservation:
     """The outcome of a request, once its holds are begun or over; its key is kept."""
     # The first of the group, as a recovery finds it.
     place = next(iter(made.values()))
     row = KeyRow(request, place.budget, place.seq, held_now(entries))
     work.add_key(asking.principal, asking.key, row)
-    return Done(
+    return outcome(
         made[asking.names[0]],
         {name: (each.seq, each.hash) for name, each in made.items()},
         snapshots_now(work, asking.query, asking.names, asking.one, entries, rule),
-        False,
     )
 
 
@@ -178,7 +178,7 @@ class Reserve(Spend):
         fields = {"mechanism": self.query.text, "assumed": self.assumed, "ttl": self.ttl}
         return request_hash("reserve", self.names, fields)
 
-    def run(self, work: UnitOfWork) -> Done:
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
@@ -211,7 +211,7 @@ class Commit(Request):
         held = arguments.label("hold", hold)
         return cls(principal=principal, hold=held, key=arguments.key(key), fresh=key is None)
 
-    def run(self, work: UnitOfWork) -> Done:
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         request = request_hash("commit", (), {"hold": self.hold})
         row = work.holds.get(self.hold)
         named = () if row is None else _leaves(work, row.members)
