@@ -219,7 +219,8 @@ class Ledger:
         """
         asked = self.principal, budgets, query, key, assume_budget_relation
         request = Reserve.of(*asked, ttl=ttl)
-        return replace(self._submit(request), ledger=self)
+        held: Reservation = replace(self._submit(request), ledger=self)
+        return held
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
