@@ -585,7 +585,7 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
     slots = [Slot(each, within=QUICK) for each in (*slow, *quick)]
     committer._decide(committer.look(["b", "c"]), slots)
     assert [isinstance(slot.error, Slow) for slot in slots] == [True] * 3 + [False] * 3
-    assert all(slot.answer.record.admitted for slot in slots[3:])
+    assert all(slot.answer.admitted for slot in slots[3:])
     with ThreadPoolExecutor(6) as pool:
         done = pool.map(lambda n: ledger.spend("b", PureDp(0.01), key=f"slow {n}"), range(6))
         assert all(receipt.admitted for receipt in done), "in the end each is decided"

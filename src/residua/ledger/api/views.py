@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from residua import work_limit
 from residua.errors import ArgumentError
 from residua.filters.balance import Balance
 from residua.filters.base import Filter
@@ -37,6 +38,9 @@ class Promise:
         return self.text
 
 
+_DIFFERENT_PARTS = 16_000_000
+"""Operations that the supremum of different promises counts beside its own: calls of the
+interpreter, which take longer than arithmetic."""
 Parts = tuple["Pld | Parts", ...]
 """The promises of partitions; of one that is divided, those of its partitions."""
 
@@ -143,6 +147,8 @@ class Budget:
         return Promise(windows * cap, text)
 
     def _divided(self, subject: str) -> Promise:
+        if len(set(self._parts)) > 1 or any(isinstance(one, tuple) for one in self._parts):
+            work_limit.work(_DIFFERENT_PARTS)
         pld = _whole(self._parts, self.relation)
         if self.relation == REPLACE_ONE and len(self._parts) > 1:
             text = f"two partitions composed, since a {self.unit} may move between them"
