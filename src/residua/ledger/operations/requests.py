@@ -34,9 +34,6 @@ from residua.records import Canonical, Record, canonical, digest, state_after
 
 LEDGER = "ledger"
 """The principal of overdue changes."""
-_NONE = Canonical("{}")
-_NOTHING = Canonical("[]")
-_NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +175,7 @@ def append_group(
     entries: Sequence[BudgetRow],
     fields: Mapping[str, Any],
     after: Mapping[str, str],
-    held: Mapping[str, Canonical] = _NO_HOLDS,
+    held: Mapping[str, Canonical] = MappingProxyType({}),
     reasons: Mapping[str, str] | None = None,
 ) -> dict[str, Record]:
     """Append a record to every budget of a group, each naming all; states become `after`.
@@ -202,8 +199,8 @@ def append_group(
             own["reason"] = reasons[entry.name]
         if "mechanism" in own:
             own["relation"] = entry.relation
-            own["tables"] = _NONE if state_text == before else tables_of(work, entry, state_text)
-            own["holds"] = held.get(entry.name, _NOTHING)
+            own["tables"] = {} if state_text == before else tables_of(work, entry, state_text)
+            own["holds"] = held.get(entry.name, [])
         made[entry.name] = work.append(entry, type, by, own, state_text)
     return made
 
@@ -227,7 +224,7 @@ def stated_holds(
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
         others = tables_of(work, entry, text)
         if others != tables:
-            own["tables"] = {} if others is _NONE else others
+            own["tables"] = others
         found.append(own)
     return Canonical(canonical(found))
 
@@ -237,15 +234,13 @@ def _set_aside(hold: SetAside) -> dict[str, Any]:
     return {"takes": takes} if hold.place is None else {"component": hold.place, "takes": takes}
 
 
-def tables_of(work: UnitOfWork, entry: BudgetRow, state_text: str) -> Mapping[str, str] | Canonical:
+def tables_of(work: UnitOfWork, entry: BudgetRow, state_text: str) -> dict[str, str]:
     """Hashes of the tables that a verifier needs beside the state; their contents get stored."""
     return hashes_of(work, entry.filter.tables(entry.state_at(state_text)))
 
 
-def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> Mapping[str, str] | Canonical:
+def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> dict[str, str]:
     """The same of these contents."""
-    if not content:
-        return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
     work.add_tables({hashes[name]: data for name, data in content.items()})
     return hashes
