@@ -1,7 +1,7 @@
 """Rows from records: what `budgets`, `keys` and `holds` say follows from the chains alone.
 
 Recovery re-applies lost records with it; a test rebuilds whole ledgers. Records of one request are
-in several chains. Each is followed by the row of its own budget, as when it was written; keys and
+in several chains. The row of a budget follows its records, as when they were written; keys and
 holds belong to the whole group, and are written once all chains are there.
 """
 
