@@ -152,6 +152,8 @@ class Record:
     time = _Field[str]("time")
     key = _Field[str | None]("key")
     """The caller's key, where something was asked under one."""
+    hold = _Field[str | None]("hold")
+    """The reservation that it begins, commits or ends."""
     admitted = _Field[bool | None]("admitted")
     """The decision; None where nothing was asked."""
     binding = _Field[str | None]("binding")

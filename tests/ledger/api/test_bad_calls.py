@@ -12,8 +12,8 @@ import pytest
 import residua as rz
 from batches import together
 from ledger.conftest import STORES
-from residua.ledger.api import commands
 from residua.ledger.operations.requests import Request
+from residua.ledger.operations.spending import Spend
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.mechanisms import FromAtoms, Laplace, PureDp
 
@@ -126,7 +126,7 @@ class Failing(Request):
 
 
 def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Ledger) -> None:
-    good = commands.spend("local", "b", PureDp(1e-9))
+    good = Spend.of("local", "b", PureDp(1e-9))
     requests = [good, Failing(principal="local", names=("b",)), good]
     first, failed, second = together(shared, requests)
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)

@@ -147,7 +147,7 @@ def shown(answer: object) -> object:
     """Everything that an answer says."""
     if not isinstance(answer, rz.Receipt | rz.Reservation):
         return answer
-    said = {n: v for n, v in vars(answer).items() if not n.startswith("_")}
+    said = {n: v for n, v in vars(answer).items() if n not in ("remainder", "ledger")}
     return {**said, "remaining": answer.remaining, "largest": answer.largest}
 
 
