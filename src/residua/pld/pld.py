@@ -394,20 +394,6 @@ class Pld:
         q = np.concatenate([atoms.q, [0.0] * (plus > 0), [minus] * (minus > 0)])
         return p, q
 
-    def hockey_stick_points(self) -> tuple[Floats, Floats]:
-        """Vertices `(x, h(x))` of a finite PLD's curve, rounded to nearest."""
-        from residua.pld.curve.tradeoff import hockey_stick_points
-
-        self._require_finite("hockey_stick_points")
-        return hockey_stick_points(self._atoms.exact)
-
-    def tradeoff_points(self) -> tuple[Floats, Floats]:
-        """Vertices `(alpha, tau(alpha))` of a finite PLD's tradeoff curve, rounded to nearest."""
-        from residua.pld.curve.tradeoff import tradeoff_points
-
-        self._require_finite("tradeoff_points")
-        return tradeoff_points(self._atoms.exact)
-
     def _require_finite(self, what: str) -> None:
         if not self.is_finite:
             raise ArgumentError(f"{what} needs a finite PLD, got {self!r}")
