@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_up
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
 from residua.pld.curve.chernoff import ORDERS
 from residua.pld.curve.contour import parameters
@@ -113,7 +113,7 @@ class Evaluator:
             lo, hi = atoms.curve_at(x)
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
         t = np.log(x)
-        return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
+        return self.at_log_x(t, np.abs(t) * (EXP_ULPS * U) + U, accuracy)
 
     def at_log_x(self, t: Floats, dt: Floats | float, accuracy: float) -> Interval:
         """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""

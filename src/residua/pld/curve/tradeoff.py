@@ -29,7 +29,7 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
-from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, EXPM1_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_hockey_stick, from_tradeoff
 from residua.pld.curve import chernoff
 from residua.pld.support.support_ends import gaussian_tradeoff
@@ -268,7 +268,7 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.0)
         from_left, from_right = begin + left * share, end - right * (1.0 - share)
         slack = np.abs(left) * share + np.abs(right) * (1.0 - share)
-        slack = (2.0 * EXPM1_ULPS + EXP_ULPS + 66.0) * U * (slack + np.abs(begin) + np.abs(end))
+        slack = (3.0 * EXP_ULPS + 66.0) * U * (slack + np.abs(begin) + np.abs(end))
         # On either side of any point, one of the two lines bounds the other's minimum.
         inner = np.maximum(np.maximum(from_left, from_right) + slack, np.maximum(begin, end))
     inner = np.where(np.isfinite(inner), inner, np.inf)

@@ -30,7 +30,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.exact import GRID, ExactAtoms, Side, exp_of, region
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
 from residua.work_limit import work
@@ -106,7 +106,7 @@ _MOST = LONGEST_PROVABLE_LIST
 """Of orders that are used from above."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
-_ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
+_ULPS = 16.0 * EXP_ULPS + 32.0
 """A generous bound on the relative rounding of one term, exponents apart."""
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.exact import ExactAtoms, floats, integers, sorted_atoms
 from residua.pld.arithmetic.phases import phase_sums
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SMALLEST, TINY, U
 from residua.work_limit import without_counting, work
 
 ATOM_ULPS = 4.0
@@ -76,7 +76,7 @@ class Atoms:
     def loss_error(self) -> float:
         """Bound on the absolute error of any `z`."""
         size = max(abs(float(self.z[0])), abs(float(self.z[-1])))
-        return (2.0 * ATOM_ULPS + 2.0 + (LOG_ULPS + 1.0) * size) * U
+        return (2.0 * ATOM_ULPS + 2.0 + (EXP_ULPS + 1.0) * size) * U
 
     @cached_property
     def is_symmetric(self) -> bool:
@@ -133,7 +133,7 @@ class Atoms:
             value = share @ self.p
             near = np.where(gap < uncertainty[..., None], self.p, 0.0).sum(axis=-1)
             # e^{t-z} <= 1 there, so an error of the exponent counts at most once.
-            rounding = (ATOM_ULPS + EXPM1_ULPS + self.p.size + 4.0) * U
+            rounding = (ATOM_ULPS + EXP_ULPS + self.p.size + 4.0) * U
             error = value * rounding + near * (uncertainty * 1.01 + 2.0 * U)
             slack = 2.0 * self.p.size * SMALLEST
             return np.maximum(value - error - slack, 0.0), value + error + slack
@@ -178,7 +178,7 @@ class Atoms:
 
     @cached_property
     def log_p(self) -> Floats:
-        """`ln p`, absolute error at most `(ATOM_ULPS + LOG_ULPS |ln p|) u`."""
+        """`ln p`, absolute error at most `(ATOM_ULPS + EXP_ULPS |ln p|) u`."""
         if self.p.min() >= TINY:
             return np.log(self.p)
         scale = math.log(self.exact.p_den)
@@ -193,7 +193,7 @@ class Atoms:
         largest = float(np.max(np.abs(self.z)))
         size = np.abs(s) * largest + np.abs(top) + float(np.max(np.abs(self.log_p)))
         error = np.abs(s) * self.loss_error + U * (
-            size * (LOG_ULPS + 4.0) + ATOM_ULPS + EXP_ULPS + self.p.size + LOG_ULPS
+            size * (EXP_ULPS + 4.0) + ATOM_ULPS + 2.0 * EXP_ULPS + self.p.size
         )
         return value, error
 
@@ -207,7 +207,7 @@ class Atoms:
         largest = float(np.max(np.abs(self.z)))
         size = float(np.max(np.abs(self.log_p))) + abs(lam) * largest
         weight_error = 2.0 * (
-            abs(lam) * self.loss_error + U * (size * (LOG_ULPS + 4.0) + EXP_ULPS + self.p.size)
+            abs(lam) * self.loss_error + U * (size * (EXP_ULPS + 4.0) + EXP_ULPS + self.p.size)
         )
         phase = omega * (self.loss_error + 8.0 * largest * U)
         return total, weight_error + 1.5 * (sums + phase)

@@ -26,7 +26,6 @@ from residua.bounds import Floats
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import (
     EXP_ULPS,
-    LOG1P_ULPS,
     MILLS_ULPS,
     SQRT_TWO_PI,
     TINY,
@@ -104,7 +103,7 @@ class GaussianMixture:
         if ratio is None:
             return math.inf, math.inf
         value = math.log1p(float(ratio - 1))
-        slack = abs(value) * (LOG1P_ULPS + 4.0) * U
+        slack = abs(value) * (EXP_ULPS + 4.0) * U
         return value - slack, value + slack
 
     @property

@@ -26,15 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_RANGE,
-    EXP_ULPS,
-    EXPM1_ULPS,
-    LOG1P_ULPS,
-    LOG_ULPS,
-    SQRT_TWO_PI,
-    U,
-)
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, SQRT_TWO_PI, U
 from residua.work_limit import remembered, work
 
 _LOG_SQRT_TWO_PI = math.log(SQRT_TWO_PI)
@@ -120,8 +112,8 @@ class Side:
         plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
-        grain = (EXPM1_ULPS + 2.0 * len(gaps) + 3.0) * U
-        error = (size * grain + moved * 1.01) / (1.0 + kept) + LOG1P_ULPS * U * np.abs(value)
+        grain = (EXP_ULPS + 2.0 * len(gaps) + 3.0) * U
+        error = (size * grain + moved * 1.01) / (1.0 + kept) + EXP_ULPS * U * np.abs(value)
         if plain.any():
             logs = np.stack(
                 [np.full(x.shape, math.log(self.weights[0]) if self.weights[0] else -np.inf)]
@@ -133,10 +125,10 @@ class Side:
             drift = np.max(np.stack([wrong for _, _, wrong in gaps]), axis=0)
             rough = top + np.log(whole)
             rough_error = drift + U * (
-                (LOG_ULPS + 4.0) * (np.abs(top) + 4.0) + EXP_ULPS + len(gaps) + 4.0
+                (EXP_ULPS + 4.0) * (np.abs(top) + 4.0) + EXP_ULPS + len(gaps) + 4.0
             )
-            # The log of the first weight, and of w_i, each carry LOG_ULPS relative.
-            rough_error += LOG_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
+            # The log of the first weight, and of w_i, each carry EXP_ULPS relative.
+            rough_error += EXP_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
             value = np.where(plain, rough, value)
             error = np.where(plain, rough_error, error)
         value = value + first
@@ -201,7 +193,7 @@ class Quadrature:
         """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
         value = self.top + np.log(self.totals * self.step) - _LOG_SQRT_TWO_PI
         error = self.weight_error + self.tails + _RULE
-        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self.top))
+        error = error + 4.0 * EXP_ULPS * U * (2.0 + np.abs(value - self.top))
         return value, error * 1.01 + 2.0 * U * np.abs(value)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 
 Curve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 """Enclosure of a curve at `e^t`, each `t` known up to an error."""
@@ -33,7 +33,7 @@ def inner_argument(t: Floats, dt: Floats, rate: float) -> tuple[Floats, Floats]:
     early = -np.maximum(t - dt, -0.2 * rate)
     drift = dt / (rate * np.exp(early) - np.expm1(early)) * 1.01
     share = -np.expm1(-inner)
-    return inner, drift + ((LOG1P_ULPS + 4.0) * inner + (EXPM1_ULPS + 4.0) * share) * U
+    return inner, drift + ((EXP_ULPS + 4.0) * inner + (EXP_ULPS + 4.0) * share) * U
 
 
 def sampled(inner: Curve, rate: float, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
@@ -54,12 +54,12 @@ def sampled_reversed(
     """Enclosure of the curve of `C` against `(1-q) C + q A`, `t >= 0`, from that of `(C, A)`."""
     fall = np.expm1(-t)
     y = 1.0 + fall / rate
-    y_error = (EXPM1_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
+    y_error = (EXP_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
     clear = y > 8.0 * y_error
     safe = np.where(clear, y, 1.0)
     uncertainty = np.where(clear, y_error / safe, 0.0) * 1.2
     argument = -np.log1p(np.where(clear, fall / rate, 0.0))
-    lo, hi = inner(argument, uncertainty + LOG1P_ULPS * U * np.abs(argument) + TINY)
+    lo, hi = inner(argument, uncertainty + EXP_ULPS * U * np.abs(argument) + TINY)
     x = rate * np.exp(np.minimum(t, 700.0))
     wrong = uncertainty + 1.01 * dt + (EXP_ULPS + 6.0) * U
     most = x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)

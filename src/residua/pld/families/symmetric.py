@@ -26,14 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_ULPS,
-    EXPM1_ULPS,
-    LOG_ULPS,
-    SINCOS_ULPS,
-    TINY,
-    U,
-)
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.work_limit import work
 
 Columns = tuple[Floats, Floats, Floats]
@@ -92,16 +85,16 @@ class SymmetricLoss:
         gap = np.minimum(t - self.eps, 0.0)
         slack = 1.01 * (dt + (np.abs(gap) + self._eps_error) * U)
         g = -np.expm1(0.5 * gap)
-        g_error = g * ((EXPM1_ULPS + 2.0) * U) + 0.5 * slack
+        g_error = g * ((EXP_ULPS + 2.0) * U) + 0.5 * slack
         g_low, g_high = np.maximum(g - g_error, 0.0), g + g_error
         # Both parts increase in g on [0, 1].
         low = a * g_low * (2.0 - g_low) + b * g_low * g_low
         high = a * g_high * (2.0 - np.minimum(g_high, 1.0)) + b * g_high * g_high
         # The curve falls by at most dt over dt, which is the better bound for tiny ranges.
         value = a * g * (2.0 - g) + b * g * g
-        slack = slack + value * (3.0 * EXPM1_ULPS * U)
+        slack = slack + value * (3.0 * EXP_ULPS * U)
         low, high = np.maximum(low, value - slack), np.minimum(high, value + slack)
-        relative_error = (EXP_ULPS + EXPM1_ULPS + 12.0) * U
+        relative_error = (2.0 * EXP_ULPS + 12.0) * U
         inside = t - self.eps < dt + self._eps_error * U
         return (
             np.where(inside, low * (1.0 - relative_error), 0.0),
@@ -123,9 +116,9 @@ class SymmetricLoss:
         rest, rest_error = square / 6.0 * series, e**10 / 2e7
         if e >= _SERIES_BELOW:
             rest = e * (2.0 - fall) / fall - 2.0
-            rest_error = (2.0 * EXPM1_ULPS + 12.0) * U * (e + 4.0)
+            rest_error = (2.0 * EXP_ULPS + 12.0) * U * (e + 4.0)
         value = fall * (a * e + b * rest)
-        return value, fall * b * rest_error + value * (EXP_ULPS + 2.0 * EXPM1_ULPS + 24.0) * U
+        return value, fall * b * rest_error + value * (3.0 * EXP_ULPS + 24.0) * U
 
     def __repr__(self) -> str:
         raise NotImplementedError
@@ -150,7 +143,7 @@ def log_moment(eps: Floats, a: Floats, b: Floats, s: Floats) -> tuple[Floats, Fl
     log_base = np.where(
         close, np.log(whole) + np.log1p(np.where(close, one + other, 0.0) / whole), plain
     )
-    error = (EXP_ULPS + 2.0 * EXPM1_ULPS + 16.0) + (LOG_ULPS + 2.0) * np.abs(log_base)
+    error = (3.0 * EXP_ULPS + 16.0) + (EXP_ULPS + 2.0) * np.abs(log_base)
     return far * eps + log_base, U * (error + 8.0 * (np.abs(far) + 1.0) * eps)
 
 
@@ -170,10 +163,10 @@ def nodes(
     # The sine of a small argument is relatively accurate, so its error is at most
     # 2 SINCOS u min(1, ωe), and divided by |2s+1| that is min(2e, 1/ω) SINCOS u.
     far = np.minimum(2.0 * eps, 1.0 / np.maximum(omega, rate))
-    error = a * (2.0 * SINCOS_ULPS + EXPM1_ULPS + EXP_ULPS + 8.0 * argument + 24.0)
-    error = error + b * (fall / rate) * (SINCOS_ULPS + 2.0 * EXPM1_ULPS + 4.0 * argument + 32.0)
-    error = error + b * (far * (2.0 * SINCOS_ULPS + 8.0) + 4.0 * eps)
-    return value, error * (1.01 * U / base) + np.abs(value) * ((EXP_ULPS + EXPM1_ULPS + 16.0) * U)
+    error = a * (4.0 * EXP_ULPS + 8.0 * argument + 24.0)
+    error = error + b * (fall / rate) * (3.0 * EXP_ULPS + 4.0 * argument + 32.0)
+    error = error + b * (far * (2.0 * EXP_ULPS + 8.0) + 4.0 * eps)
+    return value, error * (1.01 * U / base) + np.abs(value) * ((2.0 * EXP_ULPS + 16.0) * U)
 
 
 def log_decay(eps: Floats, a: Floats, b: Floats, lam: float, edges: Floats) -> Floats:
@@ -188,5 +181,5 @@ def log_decay(eps: Floats, a: Floats, b: Floats, lam: float, edges: Floats) -> F
     second = np.maximum(np.hypot(a * rate - b, 2.0 * a * edges) / whole, a)
     base = a * (2.0 + np.expm1(-rate * eps)) - b * np.expm1(-rate * eps) / rate
     log_bound = np.log((first + second * np.exp(-rate * eps)) / base)
-    ulps = 4.0 * EXP_ULPS + 6.0 * EXPM1_ULPS + 60.0
+    ulps = 10.0 * EXP_ULPS + 60.0
     return np.asarray(np.minimum(log_bound * (1.0 - 32.0 * U) + ulps * U, 0.0))

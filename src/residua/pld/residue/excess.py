@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, MILLS_ULPS, U, mills_ratio
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.pld.residue.excess_nodes import (
     NARROW_SLOPE,
     QUADRATURE,
@@ -292,7 +292,7 @@ class FiniteExcess:
         # by `3 d`, which moves what depends on it by `6 (1 + d)`; with `y <= |l| m² + 10 m` and
         # `y <= |z|` that is covered, as is the rounding of exponents themselves.
         size = (np.abs(l) + 1.0) * float(length.max()) + np.abs(top) + _DROP
-        ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
+        ulps = 2.0 * EXP_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
         wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
         wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
         wrong = np.where(lost, np.inf, 1.01 * wrong)

@@ -38,7 +38,7 @@ from typing import NamedTuple
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS
 from residua.work_limit import work
 
 QUADRATURE = 2e-14
@@ -122,7 +122,7 @@ def quadrature(weights: Floats, losses: Floats, exponent: int) -> Nodes | None:
         size = np.log(excess[counts])
     reach = float(np.abs(y).max())
     ulps = 3.0 * losses.size + 1300.0 + 16.0 * reach + EXP_ULPS + y.size
-    ulps += (LOG_ULPS + 8.0) * float(np.abs(logs).max()) + 128.0
+    ulps += (EXP_ULPS + 8.0) * float(np.abs(logs).max()) + 128.0
     columns = np.column_stack([share, share * y, share * y * y, np.ones(y.size), slope])
     return Nodes(y, logs, columns, reach, ulps, float(np.ptp(size)) <= _LEVEL)
 

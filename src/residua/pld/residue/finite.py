@@ -22,7 +22,7 @@ import math
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG1P_ULPS, U, normal_density
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, normal_density
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.pld import Pld
 from residua.pld.residue.certificate import proven_by_cells
@@ -84,7 +84,7 @@ def _from_atoms(atoms: Atoms) -> FiniteExcess:
             pairs = zip(exact.p, exact.q, strict=True)
             gaps = [(a * exact.q_den - b * exact.p_den) / (b * exact.p_den) for a, b in pairs]
             z = np.log1p(np.array(gaps))
-            loss_error = (LOG1P_ULPS + 2.0) * U * 1.01 * size
+            loss_error = (EXP_ULPS + 2.0) * U * 1.01 * size
     return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
 
 

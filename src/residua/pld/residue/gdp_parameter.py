@@ -31,7 +31,7 @@ from fractions import Fraction
 import numpy as np
 
 from residua.bounds import Floats, Interval, float_down, float_up
-from residua.pld.arithmetic.ulp_bounds import TANH_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve.renyi import mean_loss
 from residua.pld.families import gaussian
 from residua.pld.families.factors import Factor
@@ -214,8 +214,8 @@ def _of_factor(factor: Factor) -> tuple[float, float]:
     if factor.atom_count == 0 or factor.mass_at_infinity > 0 or factor.mass_at_minus_infinity > 0:
         return np.inf, np.inf
     if isinstance(factor, RandomizedResponse):
-        rho = factor.eps * float(np.tanh(0.5 * factor.eps))
-        wrong = rho * (TANH_ULPS + 4.0) * U + _LEAST
+        rho = factor.eps * -math.expm1(-factor.eps) / (1.0 + math.exp(-factor.eps))
+        wrong = rho * (2.0 * EXP_ULPS + 8.0) * U + _LEAST
         return max(rho - wrong, 0.0), rho + wrong
     if isinstance(factor, GaussianMixture):
         above = [Fraction(a) for a in (factor.p_rest, *(s for s, _ in factor.p))]

@@ -20,16 +20,7 @@ from math import comb
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_ULPS,
-    EXPM1_ULPS,
-    GAMMALN_ULPS,
-    LOG1P_ULPS,
-    LOG_ULPS,
-    SMALLEST,
-    TINY,
-    U,
-)
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, GAMMALN_ULPS, SMALLEST, TINY, U
 from residua.pld.families.atoms import ATOM_ULPS, PAIRS, Atoms
 from residua.pld.families.randomized_response import RandomizedResponse
 from residua.work_limit import work
@@ -104,7 +95,7 @@ class Table:
                 inside = -np.expm1(flat[i] - z[start:stop]) @ p[start:stop]
                 value[i] = inside + p_sums[stop]
         near = p_sums[np.searchsorted(z, flat - uncertainty, side="right")]
-        error = value * (self.mass_error + (EXPM1_ULPS + 4.0) * U)
+        error = value * (self.mass_error + (EXP_ULPS + 4.0) * U)
         error += near * (uncertainty * 1.01 + (2.0 * z.size + 8.0) * U)
         error += 4.0 * z.size * SMALLEST
         low = np.maximum(value - error, 0.0).reshape(t.shape)
@@ -190,7 +181,7 @@ def _product(a: Table, b: Table) -> Table:
 
 
 def _atoms(factor: Atoms) -> Table:
-    log_error = (ATOM_ULPS + LOG_ULPS * float(np.max(np.abs(factor.log_p)))) * U
+    log_error = (ATOM_ULPS + EXP_ULPS * float(np.max(np.abs(factor.log_p)))) * U
     return Table(factor.z, factor.log_p, factor.loss_error, log_error)
 
 
@@ -219,7 +210,7 @@ def _multinomial(factor: Atoms, n: int) -> Table:
         z,
         log_p,
         n * factor.loss_error + steps * largest * U,
-        U * (n * ATOM_ULPS + logs * (LOG_ULPS + steps) + coefficients * (GAMMALN_ULPS + steps)),
+        U * (n * ATOM_ULPS + logs * (EXP_ULPS + steps) + coefficients * (GAMMALN_ULPS + steps)),
     )
 
 
@@ -235,5 +226,5 @@ def _binomial(factor: RandomizedResponse, n: int) -> Table:
     log_p = n * (none + heads) + (k - n) * factor.eps + chosen
     sizes = 3.0 * max(1.0, float(gammaln(n + 1.0)))
     rest = n * (abs(none) + abs(heads) + factor.eps)
-    log_error = U * (sizes * (GAMMALN_ULPS + 2.0) + rest * (2.0 * LOG1P_ULPS + EXP_ULPS + 6.0))
+    log_error = U * (sizes * (GAMMALN_ULPS + 2.0) + rest * (3.0 * EXP_ULPS + 6.0))
     return Table(z, log_p, n * factor.eps * U, log_error)

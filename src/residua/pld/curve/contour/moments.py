@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, SINCOS_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.families import symmetric
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Terms
@@ -252,7 +252,7 @@ class Moments:
         counts = self._counts
         logs = np.log(np.array([f.atomic_share for f, _ in self._symmetric]))
         total, size = float(counts @ logs), float(counts @ np.abs(logs))
-        rounding = (LOG_ULPS + 2.0 * counts.size + 4.0) * size
+        rounding = (EXP_ULPS + 2.0 * counts.size + 4.0) * size
         return total, U * (rounding + (EXP_ULPS + 4.0) * float(counts @ (logs < 0.0)))
 
     def log_decay(self, lam: float, edges: Floats) -> Floats:
@@ -289,7 +289,7 @@ class Moments:
             turn = variance * (lam + 0.5) * omega
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
             error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
-            error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
+            error += (3.0 * EXP_ULPS + 8.0) * U
         rows = max(1, BATCH // (16 * count))
         for start in range(0, self._counts.size, rows):
             part = slice(start, start + rows)

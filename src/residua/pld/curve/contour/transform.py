@@ -58,7 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.curve.contour.moments import BATCH, ContourLine, Moments, multiply_by_factor
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
@@ -234,7 +234,7 @@ class Contour:
         wrong = self.absolute
         if wrong is None:
             wrong = size * np.expm1(np.minimum(self.errors, 100.0))
-        wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
+        wrong = wrong + size * ((2.0 * EXP_ULPS + 1.5 * line.count + 24.0) * U)
         first = (float(wrong @ line.kernel_size), float((size * line.omega) @ line.kernel_size))
         if not line.kappa:
             return [first, first]
