@@ -41,7 +41,7 @@ from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_o
 from residua.pld.curve.reads import right_half
 from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 

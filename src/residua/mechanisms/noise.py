@@ -166,7 +166,7 @@ class TruncatedLaplace(Mechanism):
 
     Shifted by `Δ`, a slice of width `Δ` on either side is out of the other's reach: mass `δ` at
     infinity. On the overlap the two are Laplace noise with lighter atoms, `w R_e + (1-w) B_e`
-    (`pld/families/bounded_range.py`), which for a symmetric pair is composed exactly with
+    (`pld/families/symmetric.py`), which for a symmetric pair is composed exactly with
     `R_{0,δ}`. Parameters are rounded up: the PLD increases in `δ`, `e` and `w`.
     """
 

@@ -44,8 +44,8 @@ from residua.pld.arithmetic.exact import (
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.constructors import LEAST_RATE, from_exact, identity
 from residua.pld.discretise.finite import Profile, above, exact_atoms, finite
-from residua.pld.families.randomized_response import RandomizedResponse
 from residua.pld.families.sampling import Curve, inner_argument, sampled, sampled_reversed
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.lattice import infimum
 from residua.pld.pld import ACCURACY, Pld
 from residua.work_limit import work

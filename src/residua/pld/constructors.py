@@ -27,12 +27,10 @@ from residua.pld.arithmetic.exact import (
     upper_hull,
 )
 from residua.pld.families.atoms import SHOWN, Atoms, atoms_from_exact, atoms_from_floats
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.sizes import LONGEST_PROVABLE_LIST
 

@@ -43,9 +43,7 @@ from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms, exactly
 from residua.pld.families.factors import Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.families.symmetric import SymmetricLoss
+from residua.pld.families.symmetric import Laplace, RandomizedResponse, SymmetricLoss
 from residua.pld.support import small_support
 from residua.work_limit import remembered, remembered_property
 

@@ -11,10 +11,8 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 
 Factor = RandomizedResponse | Laplace | BoundedRange | GaussianMixture | Atoms
 Terms = Mapping[Factor, int]

@@ -19,7 +19,10 @@ value at the real point `λ`, which is at least its modulus; the arguments `ωe`
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -122,6 +125,119 @@ class SymmetricLoss:
 
     def __repr__(self) -> str:
         raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Laplace(SymmetricLoss):
+    """Laplace noise of the given scale on a query of the given sensitivity.
+
+    With `e = sensitivity / scale` the loss is `e` with mass 1/2, `-e` with mass `e^-e / 2`,
+    and has density `e^{(z-e)/2} / 4` between:
+
+        h(e^t)   = 1 - e^{(t-e)/2}                                  |t| <= e
+        M(s)     = ((s+1) e^{se} + s e^{-(s+1)e}) / (2s+1)
+
+    `e` is one rounded division (or exact), so its float carries `u` relative.
+    """
+
+    scale: float
+    sensitivity: float
+
+    @cached_property
+    def top(self) -> Fraction:
+        """The largest loss `e`, exactly."""
+        return Fraction(self.sensitivity) / Fraction(self.scale)
+
+    @cached_property
+    def eps(self) -> float:  # type: ignore[override]
+        """`e` in floating point, relative error at most `u`."""
+        return self.sensitivity / self.scale
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        return 0.5, 0.5
+
+    @property
+    def atomic_share(self) -> float:
+        return 0.5 * (1.0 + math.exp(-self.eps))
+
+    @property
+    def _eps_error(self) -> float:
+        return self.eps
+
+    def __repr__(self) -> str:
+        if self.sensitivity == 1.0:
+            return f"laplace(scale={self.scale!r})"
+        return f"laplace(scale={self.scale!r}, sensitivity={self.sensitivity!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class RandomizedResponse(SymmetricLoss):
+    """`R_{eps,delta}`, the largest privacy loss that is `(eps, delta)`-DP.
+
+    Mass `delta` at `+inf` (and, for `Q`, at `-inf`), `(1-delta)/(1+e^-eps)` at `eps` and
+    `(1-delta)/(1+e^eps)` at `-eps`. The losses `±eps` are exact; the masses are irrational and live
+    in intervals:
+
+        h(e^t)       = delta + (1-delta) (1 - e^{t-eps}) / (1 + e^-eps)       |t| <= eps
+        M(λ+iω)/M(λ) = cos(ω eps) + i tanh((λ+½) eps) sin(ω eps)
+
+    Both parameters denote their exact float values, `eps > 0` and `delta < 1`: `R_{0,delta}` has
+    rational masses (`atoms.py`).
+    """
+
+    eps: float
+    delta: float
+
+    @property
+    def mass_at_infinity(self) -> Fraction:
+        return Fraction(self.delta)
+
+    @property
+    def atom_count(self) -> int:
+        return 2
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        return (1.0 - self.delta) / (1.0 + math.exp(-self.eps)), 0.0
+
+    def __repr__(self) -> str:
+        if self.delta == 0.0:
+            return f"pure_dp({self.eps!r})"
+        return f"approximate_dp({self.eps!r}, {self.delta!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange(SymmetricLoss):
+    """`w R_e + (1-w) B_e`: the exponential mechanism, and Laplace noise with other atoms.
+
+    A mechanism of range `e` has, for each pair of neighbours, losses in an interval of length `e`.
+    The supremum of all of them has the density `e^{z/2} / (4 sinh(e/2))` on `[-e, e]`, say `B_e`:
+
+        h(e^t)   = (1 - e^{(t-e)/2})² / (1 - e^-e)                      |t| <= e
+        E e^{sZ} = sinh((s+½)e) / ((2s+1) sinh(e/2))
+
+    (Dong, Durfee and Rogers 2020: for each `t` the worst two-point pair has losses `(t ± e)/2`; the
+    curve above is its value, so every point is attained.) Between `B_e` and the response `R_e` lie
+    `w R_e + (1-w) B_e`: `w = (1 + e^-e) / 2` is Laplace noise, and other `w` are Laplace noise cut
+    off on both sides. They increase in `e` and in `w`. Both parameters denote their exact floats.
+    """
+
+    eps: float
+    atomic: float
+
+    @property
+    def atomic_share(self) -> float:
+        return self.atomic
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        flat = (1.0 - self.atomic) / -math.expm1(-self.eps)
+        return self.atomic / (1.0 + math.exp(-self.eps)), flat
+
+    def __repr__(self) -> str:
+        more = f", atomic={self.atomic!r}" if self.atomic else ""
+        return f"bounded_range({self.eps!r}{more})"
 
 
 def log_moment(eps: Floats, a: Floats, b: Floats, s: Floats) -> tuple[Floats, Floats]:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from residua.bounds import Verdict
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.order.domination import Domination, Witness
 from residua.pld.support.small_support import size
 from residua.pld.support.support_ends import ends_within, survival

@@ -33,12 +33,10 @@ from itertools import accumulate
 
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import work
 

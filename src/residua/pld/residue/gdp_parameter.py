@@ -36,7 +36,7 @@ from residua.pld.curve.renyi import mean_loss
 from residua.pld.families import gaussian
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
 from residua.pld.residue.finite import finite_parameter

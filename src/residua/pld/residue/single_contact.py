@@ -1,6 +1,6 @@
 """The cost of one randomized response, Laplace or bounded range under `G_mu`: one scalar equation.
 
-Their laws are `w R_e + (1-w) B_e` (`bounded_range.py`), symmetric, with a tilted law
+Their laws are `w R_e + (1-w) B_e` (`families/symmetric.py`), symmetric, with a tilted law
 `e^{-z/2} L(dz)` that is constant between atoms at `±e`. Then `g = e_L - e_{G_√c}` changes sign once
 at most on `y > 0`, from plus to minus, and not at all if `g(0) <= 0`:
 
@@ -38,7 +38,8 @@ ellipse, and the same holds. Beyond the windows (`9m`, and `10m` about the crest
 *`A`* (`_query_side`): 130, and 12 a panel for the sum. The exponent `X = t/2 + t²/2m²` carries 4
 of itself, and its mean is at most 3/2, as the integrand falls faster than either factor; `t` is
 off by 5 of the window, which moves `X` by at most `5 W (1/2 + 0.8/m) <= 51`; `d` is a sum of
-positive terms with 5, and `expm1(-d/2)²` has 31; `exp` 10, the factors in front 20, `e` 4.
+positive terms with 5, and `a g (2-g) + b g²`, `g = 1 - e^{-d/2}`, has 31 beside those of its
+weights, which have 16; `exp` 10, `e` 4.
 
 *`B`*: where `c <= 2^-56 m²`, `4 (1 - e^{-c/8})` is wrong by less than 12. For `c > 1.6`, error
 functions with 23 and 35 and weights 1 and at most 0.82 leave at least 0.18: 290. Otherwise 12 a
@@ -60,7 +61,7 @@ closed form has `3.5 e + 40`.
 much; `erf` by at most 1.
 
 *Underflow*: for `2^-460 <= e <= 600` and `L ⪯ G_√v` neither the sides next to the root nor their
-errors leave the normal range. A smaller loss is charged as one of `2^-460`, which is above it.
+errors leave the normal range. A smaller loss is charged as `R_e` with `e = 2^-460`, which is above.
 """
 
 from __future__ import annotations
@@ -140,7 +141,7 @@ def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] 
         return None
     if law.eps < _LEAST_EPS:
         # Whatever fits costs at most `v`.
-        above = cost_at_zero(law._replace(eps=_LEAST_EPS), v, v)
+        above = cost_at_zero(CentralLaw(_LEAST_EPS, 0.5, 0.0), v, v)
         return 0.0, v if above is None else above[1]
     both = _lacking if at_one > _HIGH else _themselves
     near = _root(law, v, both)
@@ -231,24 +232,14 @@ def _query_side(law: CentralLaw, m2: float, count: int) -> float:
     width = min(e, 9.0 * m, 96.0)
     rest, bend = e - width, -0.5 / m2
     exp, expm1 = math.exp, math.expm1
-    near = far = 0.0
-    # Sums of e^{-t/2 - t²/2m²} against 1 - e^-d, and against 1 - e^{-d/2} or its square.
-    half, square = law.is_laplace, law.flat > 0.0
+    total = 0.0
     work(100.0 * 12 * count)
     for x, weight in _rule(count):
         # Both from the node: `e - d` would lose the digits of a small `t`.
         d, t = rest + width * x, width * (1.0 - x)
-        tilt = weight * exp((bend * t - 0.5) * t)
-        if half:
-            far -= tilt * expm1(-0.5 * d)
-            continue
-        near -= tilt * expm1(-d)
-        if square:
-            far += tilt * expm1(-0.5 * d) ** 2
-    if not half:
-        far = law.flat * far / -expm1(-e) if square else 0.0
-        far += law.response * near / (1.0 + exp(-e))
-    return 2.0 * width * far
+        g = -expm1(-0.5 * d)
+        total += weight * exp((bend * t - 0.5) * t) * g * (2.0 * law.a + (law.b - law.a) * g)
+    return 2.0 * width * total
 
 
 def _panels(law: CentralLaw, m2: float) -> int:
@@ -287,7 +278,7 @@ def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
     m, e = math.sqrt(m2), law.eps
     centre = min(0.5 * m2, e)
     low, high = max(centre - 10.0 * m, 0.0), min(centre + 10.0 * m, e)
-    if law.is_laplace or law.flat > 0.0:
+    if law.b > 0.0:
         # What these lack does not grow with `t`: it is largest at 0.
         low = 0.0
     total = 0.0

@@ -22,7 +22,7 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, GAMMALN_ULPS, SMALLEST, TINY, U
 from residua.pld.families.atoms import ATOM_ULPS, PAIRS, Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.work_limit import work
 
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
