@@ -1,9 +1,7 @@
 """The cost of a finite loss under `G_mu`: solve, raise a little, prove; and a proven lower bound.
 
-The equations (`contact_equation.py`) are solved in floating point. Their `c` is raised by a small
-share and handed to the certificates (`certificate.py`). Where these find a point that
-refutes it, the equations are solved again from there; where they stay undecided the share grows.
-What is returned is proven, whatever the search did.
+The equations (`contact_equation.py`) are solved in floating point, and their `c` is raised until it
+is proven (`certificate.py`). What is returned is proven, whatever the search did.
 
 The GDP parameter of finitely many atoms.
 
@@ -25,11 +23,10 @@ from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, normal_density
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.pld import Pld
-from residua.pld.residue.certificate import proven_by_cells
+from residua.pld.residue.certificate import proven_cost
 from residua.pld.residue.contact_equation import (
     LESS_THAN_ALL,
     Contact,
-    bisected,
     compressed,
     lattice_points,
     solve,
@@ -38,11 +35,8 @@ from residua.pld.residue.excess import FiniteExcess, gaussian_transform
 from residua.pld.support.support_ends import quantile_bounds
 from residua.work_limit import work
 
-_SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-"""By how much the cost is raised, in turn, until that is proven."""
 _ALMOST_ALL = 1.0 - 1e-4
 """Of `v`: a composition on a lattice that costs more takes all there is."""
-_REFUTATIONS = 12
 _LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _SMALL_LOSS = 1e-2
 _EXACT = 1 << 9
@@ -116,36 +110,8 @@ def finite_cost(
         if lattice_points(given, 1.0 / steep) != lattice_points(given, math.sqrt(v)):
             excess = compressed(given, 1.0 / steep)
             contact = solve(excess, v, contact, most=most)
-    high = v
-    for share in _SHARES:
-        if contact.c * (1.0 + share) >= v * most:
-            break
-        contact, proven = _raised(excess, v, contact, share, most)
-        if proven is None and share == _SHARES[0]:
-            contact = bisected(excess, v, most=most, least=least)
-            contact, proven = _raised(excess, v, contact, share, most)
-        if proven is not None:
-            high = proven
-            break
-    return _lower(excess, v_up, contact, surplus), high
-
-
-def _raised(
-    excess: FiniteExcess, v: float, contact: Contact, share: float, most: float
-) -> tuple[Contact, float | None]:
-    """The contact found in the end, and its cost raised by that share if that is proven."""
-    for _ in range(_REFUTATIONS):
-        c = contact.c * (1.0 + share)
-        if not c < v * most:
-            break
-        failure = proven_by_cells(excess, v - c, c, np.array([contact.l]))
-        if failure is None:
-            return contact, c
-        if not failure.is_violated:
-            break
-        again = solve(excess, v, Contact(c, failure.at), most=most)
-        contact = again if again.c > contact.c else Contact(c, failure.at)
-    return contact, None
+    contact, high = proven_cost(excess, v, contact, most, least)
+    return _lower(excess, v_up, contact, surplus), v if high is None else high
 
 
 def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:

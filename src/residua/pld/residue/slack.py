@@ -36,8 +36,8 @@ from residua.pld.constructors import approximate_dp
 from residua.pld.constructors import gaussian as gaussian_of
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld, query
-from residua.pld.residue.certificate import proven_by_cells
-from residua.pld.residue.contact_equation import Contact, bisected, solve
+from residua.pld.residue.certificate import proven_cost
+from residua.pld.residue.contact_equation import solve
 from residua.pld.residue.excess import (
     Budget,
     FiniteExcess,
@@ -50,8 +50,6 @@ from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.work_limit import remembered, work
 
 _CACHED = 1 << 12
-_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-_REFUTATIONS = 8
 _FINE = 0.012
 """Distance of the tents beside the size of the loss at 1, and beside their own place."""
 _ACCURACY = 1e-3
@@ -243,21 +241,4 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
     budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
     contact = solve(excess, v, None, budget, _ALL)
-    if contact.c >= _ALL * v:
-        return v
-    for turn, share in enumerate((_SHARES[0], *_SHARES)):
-        if turn == 1:
-            # Contacts near and far compete: start again from a finer search.
-            contact = bisected(excess, v, budget, _ALL)
-        for _ in range(_REFUTATIONS):
-            c = contact.c * (1.0 + share)
-            if not c < _ALL * v:
-                return v
-            failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), (budget, mirrored))
-            if failure is None:
-                return c
-            if not failure.is_violated:
-                break
-            again = solve(excess, v, Contact(c, failure.at), budget, _ALL)
-            contact = again if again.c > contact.c else Contact(c, failure.at)
-    return None
+    return proven_cost(excess, v, contact, _ALL, budgets=(budget, mirrored))[1]
