@@ -35,11 +35,9 @@ from numpy.typing import NDArray
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.pld.residue.excess_nodes import (
-    NARROW_SLOPE,
     QUADRATURE,
     Nodes,
     longest_panel,
-    narrow_panel,
     quadrature,
 )
 from residua.work_limit import remembered, work
@@ -136,28 +134,7 @@ class FiniteExcess:
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
         nodes = self._nodes(m2, l)
-        if nodes is not None:
-            return self._at_nodes(nodes, m2, l)
-        kind = narrow_panel(m2)
-        gentle = self._past_the_ends(m2, l) <= NARROW_SLOPE / math.ldexp(1.0, kind)
-        nodes = _quadrature(self, kind) if gentle.any() else None
-        if nodes is None or not nodes.is_level:
-            return self._tent_by_tent(m2, l)
-        if gentle.all():
-            return self._at_nodes(nodes, m2, l)
-        columns = [np.empty(l.size) for _ in range(4)]
-        for rows, part in (
-            (gentle, self._at_nodes(nodes, m2, l[gentle])),
-            (~gentle, self._tent_by_tent(m2, l[~gentle])),
-        ):
-            for column, values in zip(columns, part, strict=True):
-                column[rows] = values
-        return Transform(*columns)
-
-    def _past_the_ends(self, m2: float, l: Floats) -> Floats:
-        """How steep the exponential is at the end of the losses where its crest is beyond."""
-        ends = np.maximum(l - max(self.top, 0.0) / m2, -l + min(self.bottom, 0.0) / m2)
-        return np.asarray(np.maximum(ends, 0.0))
+        return self._tent_by_tent(m2, l) if nodes is None else self._at_nodes(nodes, m2, l)
 
     def _nodes(self, m2: float, l: Floats) -> Nodes | None:
         """One quadrature for all of these `l`, unless the losses reach too far for that."""
