@@ -38,7 +38,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_of, floats, region
-from residua.pld.curve.reads import right_half
+from residua.pld.curve import right_half
 from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.symmetric import RandomizedResponse

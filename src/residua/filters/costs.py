@@ -29,12 +29,12 @@ from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from residua.pld.constructors import identity, pure_dp
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Factor
 from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld, composition
 from residua.pld.residue.gdp_parameter import zcdp_parameter
-from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
 

@@ -2,8 +2,8 @@
 
 A record is sampled at rate `q`; `(A, C)` is the pair with and without it when it is sampled.
 
-* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal: `families/sampling.py`
-  (Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
+* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal (`gaussian_mixture.py`,
+  Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
 * Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
   record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
   pairs, symmetric if the inner one is.
@@ -44,7 +44,7 @@ from residua.pld.arithmetic.exact import (
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.constructors import LEAST_RATE, from_exact, identity
 from residua.pld.discretise.finite import Profile, above, exact_atoms, finite
-from residua.pld.families.sampling import Curve, inner_argument, sampled, sampled_reversed
+from residua.pld.families.gaussian_mixture import Curve, inner_argument, sampled, sampled_reversed
 from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.lattice import infimum
 from residua.pld.pld import ACCURACY, Pld

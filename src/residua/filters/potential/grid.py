@@ -68,7 +68,7 @@ from residua.bounds import Floats
 from residua.filters.query import directions
 from residua.filters.target import gaussian_bracket
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
-from residua.pld.curve.reads import right_half
+from residua.pld.curve import right_half
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from residua.bounds import Floats, Interval
 from residua.pld.curve import chernoff
-from residua.pld.support.support_ends import mass_at_infinity_at_most
+from residua.pld.curve.support_ends import mass_at_infinity_at_most
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld

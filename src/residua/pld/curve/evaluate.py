@@ -3,9 +3,9 @@
     composition                           method                        file and proof
     Gaussian noise alone                  closed form                   families/gaussian.py
     one other factor                      closed form                   its file in families/
-    few atoms, or one kind of response    atoms written out             support/small_support.py
+    few atoms, or one kind of response    atoms written out             families/small_support.py
     few atoms and one more factor or
-    Gaussian noise                        atoms, each a shifted curve   support/small_support.py
+    Gaussian noise                        atoms, each a shifted curve   families/small_support.py
     anything else                         sums over a contour           curve/contour/transform.py
     - close to the limit of the curve     on a line left of 0           curve/chernoff.py
 
@@ -39,12 +39,11 @@ from residua.pld.curve.chernoff import ORDERS
 from residua.pld.curve.contour import parameters
 from residua.pld.curve.contour.moments import Moments
 from residua.pld.curve.contour.transform import Contour
-from residua.pld.families import gaussian
+from residua.pld.families import gaussian, small_support
 from residua.pld.families.atoms import Atoms, exactly
 from residua.pld.families.factors import Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.symmetric import Laplace, RandomizedResponse, SymmetricLoss
-from residua.pld.support import small_support
 from residua.work_limit import remembered, remembered_property
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import numpy as np
 
 from residua.bounds import Floats, Interval
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.support.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld

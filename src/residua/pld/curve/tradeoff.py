@@ -32,7 +32,7 @@ from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_hockey_stick, from_tradeoff
 from residua.pld.curve import chernoff
-from residua.pld.support.support_ends import gaussian_tradeoff
+from residua.pld.curve.support_ends import gaussian_tradeoff
 from residua.work_limit import work
 
 if TYPE_CHECKING:

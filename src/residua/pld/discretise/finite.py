@@ -45,9 +45,9 @@ from residua.pld.arithmetic.exact import (
 )
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_exact
+from residua.pld.curve.support_ends import survival
 from residua.pld.families.atoms import Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.pld import Pld
-from residua.pld.support.support_ends import survival
 from residua.work_limit import work
 
 _WRITTEN_OUT = 1 << 20

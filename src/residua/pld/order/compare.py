@@ -28,11 +28,11 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from residua.bounds import Verdict
+from residua.pld.curve.support_ends import ends_within, survival
 from residua.pld.families.atoms import Atoms
+from residua.pld.families.small_support import size
 from residua.pld.families.symmetric import RandomizedResponse
-from residua.pld.order.domination import Domination, Witness
-from residua.pld.support.small_support import size
-from residua.pld.support.support_ends import ends_within, survival
+from residua.pld.order import Domination, Witness
 from residua.work_limit import work
 
 if TYPE_CHECKING:

@@ -44,15 +44,15 @@ from itertools import product
 
 import numpy as np
 
-from residua.pld.families.atoms import Atoms
-from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.order.factor_lemmas import laws, variance_above
-from residua.pld.pld import ACCURACY, Pld
-from residua.pld.support.support_ends import (
+from residua.pld.curve.support_ends import (
     largest_loss_bounds,
     largest_loss_exceeds,
     mass_at_infinity_within,
 )
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.order.factor_lemmas import laws, variance_above
+from residua.pld.pld import ACCURACY, Pld
 
 _GRAIN = 1e-12
 """Relative allowance for the rounding of `y`, far more than it takes."""

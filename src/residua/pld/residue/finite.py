@@ -21,6 +21,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, normal_density
+from residua.pld.curve.support_ends import quantile_bounds
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.pld import Pld
 from residua.pld.residue.certificate import proven_cost
@@ -32,7 +33,6 @@ from residua.pld.residue.contact_equation import (
     solve,
 )
 from residua.pld.residue.excess import FiniteExcess, gaussian_transform
-from residua.pld.support.support_ends import quantile_bounds
 from residua.work_limit import work
 
 _ALMOST_ALL = 1.0 - 1e-4

@@ -33,6 +33,7 @@ import numpy as np
 from residua.bounds import Floats, Interval, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve.renyi import mean_loss
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families import gaussian
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
@@ -43,7 +44,6 @@ from residua.pld.residue.finite import finite_parameter
 from residua.pld.residue.gdp_residue import cost_bounds, listed_atoms, renyi_cost
 from residua.pld.residue.single_contact import fits, refuses
 from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
-from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
 _STEPS = 60
