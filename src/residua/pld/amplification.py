@@ -33,6 +33,7 @@ import numpy as np
 
 from residua.bounds import Floats, Interval
 from residua.errors import ArgumentError
+from residua.pld.arithmetic import FEW
 from residua.pld.arithmetic.exact import (
     EXACT_IDENTITY,
     ExactAtoms,
@@ -82,8 +83,8 @@ def _at(vertices: Vertices, starts: list[Fraction], q: Fraction) -> Fraction:
     return p0 if q1 == q0 else p0 + (p1 - p0) * (q - q0) / (q1 - q0)
 
 
-_FEW_ATOMS = 1 << 12
 _COARSEST = 1e-2
+"""The coarsest accuracy at which a pair is made finite to have few atoms."""
 
 
 def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side) -> Pld:
@@ -199,7 +200,7 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
     """The atoms in rationals (responses rounded to the side), unless they are too many."""
     if pld.is_infinite:
         return ExactAtoms((), (), 1, 1)
-    if not pld.is_finite or pld._evaluator._table_size > _FEW_ATOMS:
+    if not pld.is_finite or pld._evaluator._table_size > 8 * FEW:
         return None
     exact = exact_atoms(pld)
     if exact is not None:

@@ -34,15 +34,13 @@ from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResp
 from residua.pld.pld import Pld
 from residua.sizes import LONGEST_PROVABLE_LIST
 
-SUM_TOLERANCE = 1e-9
-"""How far from 1 given masses may sum; they are then normalised exactly."""
+TOLERANCE = 1e-9
+"""How far from 1 given masses may sum (they are then normalised exactly), and how far a given curve
+may bend the wrong way (it is then rounded to the safe side)."""
 TILT_TOLERANCE = 1e-12
 """How far from 1 `E e^-Z` may be and still denote 1 (no mass at -inf)."""
-SHAPE_TOLERANCE = 1e-9
-"""How far a given curve may bend the wrong way; it is then rounded to the safe side."""
 _WORKED_OUT = 64
 """Pairs up to this long are put into canonical form at once, longer ones when first needed."""
-_MU_RANGE = (1e-100, 1e100)
 _MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
 LEAST_RATE = 1e-100
@@ -85,7 +83,7 @@ def gaussian(
         return identity()
     ratio = top / bottom
     checks.require(
-        _MU_RANGE[0] <= ratio <= _MU_RANGE[1], name, "0 or between 1e-100 and 1e100", value
+        LEAST_RATE <= ratio <= 1.0 / LEAST_RATE, name, "0 or between 1e-100 and 1e100", value
     )
     return Pld(Gaussian(((top, bottom, 1),)), {})
 
@@ -302,11 +300,9 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     checks.require(a[0] == 0.0, "alphas", "0 at the start of the curve", float(a[0]))
     checks.require(b[-1] == 0.0, "betas", "0 at the end of the curve", float(b[-1]))
     worst = float(np.max(b - (1.0 - a)))
-    checks.require(worst <= SHAPE_TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
+    checks.require(worst <= TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
     worst = float(np.max(np.diff(b), initial=0.0))
-    checks.require(
-        worst <= SHAPE_TOLERANCE, "betas", "decreasing in alphas", f"a rise of {worst!r}"
-    )
+    checks.require(worst <= TOLERANCE, "betas", "decreasing in alphas", f"a rise of {worst!r}")
     p_ints, q_ints, den = _dyadic(a, b)
     # Testing region: (Q tail, P tail) = (beta, 1 - alpha), read from the right end.
     points = [(q, den - p) for p, q in zip(p_ints, q_ints, strict=True)][::-1]
@@ -338,9 +334,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
         checks.require(bool(np.all(v[twice] == v[twice + 1])), "xs", "distinct", float(x[twice[0]]))
         x, v = np.delete(x, twice), np.delete(v, twice)
     worst = float(np.max((1.0 - x) - v, initial=0.0))
-    checks.require(worst <= SHAPE_TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
+    checks.require(worst <= TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
     worst = float(np.max(np.diff(v), initial=0.0))
-    checks.require(worst <= SHAPE_TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
+    checks.require(worst <= TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
     from residua.pld.discretise.finite import region_above
 
     places = [Fraction(a) for a in x.tolist()]
@@ -349,7 +345,7 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     ]
     # Where the values rise, they are raised to what follows: the safe side.
     heights = list(accumulate(reversed(heights), max))[::-1]
-    made = from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
+    made = from_exact(region_above(places, heights, x.size <= _WORKED_OUT, TOLERANCE))
     return _written_as(made, "from_hockey_stick", x, v)
 
 
@@ -366,9 +362,9 @@ def _probabilities(name: str, given: Any) -> Floats:
 
 
 def _require_sum(name: str, masses: Floats, more: float = 0.0) -> float:
-    """The sum of masses and one more, which must be 1 but for `SUM_TOLERANCE`."""
+    """The sum of masses and one more, which must be 1 but for `TOLERANCE`."""
     total = math.fsum(masses) + more
-    good = abs(total - 1.0) <= SUM_TOLERANCE
+    good = abs(total - 1.0) <= TOLERANCE
     checks.require(good, name, "normalised to sum to 1 within 1e-9", total)
     return total
 
@@ -413,7 +409,7 @@ def _require_close(
         else:
             top = left[1] + Fraction((right[1] - left[1]) * (q - left[0]), right[0] - left[0])
         gap = float((top - p) / den)
-        checks.require(gap <= SHAPE_TOLERANCE, name, shape, f"a point {gap!r} off")
+        checks.require(gap <= TOLERANCE, name, shape, f"a point {gap!r} off")
 
 
 def _require_normal(name: str, masses: Floats, shown: Floats) -> None:

@@ -34,13 +34,14 @@ from residua.pld.arithmetic.exact import (
     from_vertices,
     upper_hull,
 )
-from residua.pld.constructors import from_exact
+from residua.pld.constructors import TOLERANCE, from_exact
 from residua.pld.discretise.finite import above, below
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld, query
 from residua.work_limit import work
 
 DEFAULT_ACCURACY = 1e-5
+"""How far a supremum or infimum may be off in height, where a member is not rational."""
 
 
 def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
@@ -148,8 +149,8 @@ def _prune(members: list[Pld], covered: Callable[[Pld, Pld], bool]) -> list[Pld]
     return kept
 
 
-TOLERANCE = 1e-9
 _LARGEST = 250_000
+"""Entries of a kernel."""
 
 
 def kernel(low: Pld, high: Pld) -> Floats:

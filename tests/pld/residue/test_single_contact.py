@@ -86,8 +86,8 @@ def test_a_search_that_ends_elsewhere_proves_nothing_wrong(off: float) -> None:
         both = single_contact._lacking if loss.eps > 3.0 else single_contact._themselves
         near = single_contact._root(loss.law, v, both)
         c = min(near * (1.0 + off), 0.5 * (near + v))
-        raised = single_contact._raised(loss.law, v, c, both)
-        lowered = single_contact._lowered(loss.law, v, c, both)
+        raised = single_contact._moved(loss.law, v, c, both, 1.0)
+        lowered = single_contact._moved(loss.law, v, c, both, -1.0)
         with mp.workdps(60 + int(v)):
             assert raised == v or gap(loss, mpf(v), mpf(raised)) <= 0
             assert gap(loss, mpf(v), mpf(lowered)) >= 0

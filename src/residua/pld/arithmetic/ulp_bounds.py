@@ -32,6 +32,9 @@ SQRT_HALF_PI = math.sqrt(math.pi / 2.0)
 SQRT_HALF = math.sqrt(0.5)
 SQRT_TWO_PI = math.sqrt(2.0 * math.pi)
 
+ROUNDING = 64.0 * U
+"""Relative error of a few dozen basic operations on positive numbers."""
+
 EXP_RANGE = 690.0
 """Exponentials up to this size, their inverses and a few thousand times either are floats."""
 

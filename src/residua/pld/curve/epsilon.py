@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.curve import chernoff
 from residua.pld.curve.support_ends import mass_at_infinity_at_most
 
@@ -36,8 +37,6 @@ _LESS = 0.85
 """Where to make a contour instead, relative to where one said nothing."""
 _OFF = 0.02
 """How far off the first guess may well be, relative to itself."""
-_STEPS = 100
-"""Samples for one end of the answer, at most."""
 
 Read = Callable[[float], tuple[float, float]]
 Point = tuple[float, float]
@@ -165,7 +164,7 @@ class _Samples:
         step halves.
         """
         first, last = ends
-        for step in range(_STEPS):
+        for step in range(MOST_STEPS):
             (low, above), (high, below) = self._bracket(side, first, last)
             width = max(fine(high), _LOCATED * (self.high - self.low))
             if high - low <= width:

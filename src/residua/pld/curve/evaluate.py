@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_up
+from residua.pld.arithmetic import BATCH, FEW, MANY
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
 from residua.pld.curve.chernoff import ORDERS
@@ -41,7 +42,7 @@ from residua.pld.curve.contour.moments import Moments
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families import gaussian, small_support
 from residua.pld.families.atoms import Atoms, exactly
-from residua.pld.families.factors import Factor, curve_at_all_t, largest_loss
+from residua.pld.families.factors import FEW_KINDS, Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.symmetric import Laplace, RandomizedResponse, SymmetricLoss
 from residua.work_limit import remembered, remembered_property
@@ -49,8 +50,7 @@ from residua.work_limit import remembered, remembered_property
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
-_TABLE, _BINOMIAL, _MIXTURE = 1 << 14, 1 << 20, 1 << 9
-_RELATIVE = 2e-7
+RELATIVE = 2e-7
 """Relative width at which a contour without a smoothing Gaussian is accepted."""
 _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
@@ -64,9 +64,6 @@ _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
 _EXACT = 64
 """Up to this many atoms and arguments a finite curve is evaluated in rationals."""
-_FEW_KINDS = 16
-"""The largest loss of at most this many kinds of query is summed exactly."""
-_SKELETON = 1 << 12
 _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
@@ -182,7 +179,7 @@ class Evaluator:
         """A float at least the largest finite loss (inf with a Gaussian)."""
         if self.pld.gaussian or any(largest_loss(f) == np.inf for f in self.pld.terms):
             return float("inf")
-        if len(self.pld.terms) > _FEW_KINDS:
+        if len(self.pld.terms) > FEW_KINDS:
             sizes = np.array([n * largest_loss(f) for f, n in self.pld.terms.items()])
             slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
             return float(sizes.sum() + slack)
@@ -255,8 +252,8 @@ class Evaluator:
             return False
         if pld.gaussian is not None:
             size = self._table_size
-            return size > _TABLE or (size > _MIXTURE and not self._narrow)
-        limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
+            return size > MANY or (size > FEW and not self._narrow)
+        limit = BATCH if len(pld.terms) == 1 else MANY
         return self._table_size > limit and self._one_smooth is None
 
     def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
@@ -313,7 +310,7 @@ class Evaluator:
         if self.pld.gaussian is not None or len(smooth) != 1 or smooth[0][1] != 1:
             return None
         rest = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
-        if len(rest) + 1 < len(self.pld.terms) or small_support.size(rest.items()) > _MIXTURE:
+        if len(rest) + 1 < len(self.pld.terms) or small_support.size(rest.items()) > FEW:
             return None
         return smooth[0][0], small_support.build(rest.items())
 
@@ -338,7 +335,7 @@ class Evaluator:
 
         None where there are no atoms: one factor without any is enough.
         """
-        if 1 << len(self.pld.terms) > _SKELETON:
+        if 1 << len(self.pld.terms) > MANY:
             return None
         terms: dict[RandomizedResponse | Atoms, int] = {}
         for factor, n in self.pld.terms.items():
@@ -352,7 +349,7 @@ class Evaluator:
             else:
                 return None
             terms[twin] = terms.get(twin, 0) + n
-        if small_support.size(terms.items()) > _SKELETON:
+        if small_support.size(terms.items()) > MANY:
             return None
         if self.pld.gaussian is None and self._moments.atomic_weight[0] < _LIGHT:
             return None
@@ -451,7 +448,7 @@ class Evaluator:
         """Read a contour at `t` (its atoms apart), and say where it was good enough."""
         if self._is_smooth and (made.line.tau == 0.0 or made.absolute is not None):
             lo, hi = self._from(made, t, slack)
-            good = hi - lo <= _RELATIVE * hi + _NOTHING
+            good = hi - lo <= RELATIVE * hi + _NOTHING
             if self.pld.gaussian is not None or good.all():
                 return lo, hi, good
         lo, hi = self._from(made, np.concatenate([t, t + accuracy]), np.tile(slack, 2))

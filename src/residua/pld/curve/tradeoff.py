@@ -28,6 +28,7 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_hockey_stick, from_tradeoff
@@ -49,9 +50,9 @@ _NEAR = np.array([-1 / 2, -1 / 16, 0.0, 1 / 16, 1 / 2])
 """New samples next to a guess, in units of the cells next to the highest sample."""
 _GRAIN = 7
 """How many binary digits finer than these cells they are."""
-_ROUNDS, _STALLS = 40, 6
-"""Rounds of new samples, at most; and in how many of them, one after the other, the interval of a
-level may hardly shrink."""
+_STALLS = 6
+"""In how many rounds of new samples, one after the other, the interval of a level may hardly
+shrink."""
 _GOAL = 1e-12
 """The relative width of an interval that is narrow enough."""
 _ACCURATE = 1e-4
@@ -134,7 +135,7 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
     t = _net(pld, alpha, mass)
     heights = _heights(pld, t)
     best = t[[int(np.argmax(_supports(a, t, heights)[0])) for a in alpha]]
-    for _ in range(_ROUNDS):
+    for _ in range(MOST_STEPS):
         level, gap = alpha[active], high[active] - low[active]
         at = np.searchsorted(t, best[active])[:, None] + _STRIDES
         # All different, also next to the ends.
@@ -176,10 +177,10 @@ def _net(pld: Pld, alpha: Floats, mass: float) -> Floats:
     left = -np.minimum(evaluator.quantile_reaches(alpha), _FAR) - 1e-3
     above = np.maximum(1.0 - alpha - mass, 0.0)
     right = np.minimum(evaluator.reaches(above), min(evaluator._top, _FAR))
-    ends = np.array([left.min(), max(right.max(), 0.0) + 1e-3])
+    first, last = float(left.min()), max(float(right.max()), 0.0) + 1e-3
     # Past the ends there must be room to see the curve fall.
-    room = 0.1 * (ends[1] - ends[0])
-    return np.linspace(*np.clip([ends[0] - room, ends[1] + room], -EXP_RANGE, EXP_RANGE), _NET)
+    room = 0.1 * (last - first)
+    return np.linspace(max(first - room, -EXP_RANGE), min(last + room, EXP_RANGE), _NET)
 
 
 def _around(t: Floats, lo: Floats, meet: Floats, noise: Floats) -> Floats:

@@ -29,8 +29,9 @@ from itertools import accumulate
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.arithmetic.exact import GRID, ExactAtoms, Side, exp_of, region
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
 from residua.work_limit import work
@@ -95,11 +96,9 @@ def _floor(value: Fraction) -> int:
 
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
-_LEAST = -700.0
 _POINTS = 1200
 _BULK = 1e-6
 """From here on the points are denser: most of the curve lies there."""
-_HALVINGS = 60
 _STRIDE = 10
 """Of many orders, every tenth says about which one binds."""
 _MOST = LONGEST_PROVABLE_LIST
@@ -121,7 +120,7 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
         orders, bounds = orders[some], bounds[some]
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
-    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS // 2, endpoint=False)
+    deep = np.linspace(max(deepest, -EXP_RANGE), np.log(_BULK), _POINTS // 2, endpoint=False)
     bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS, endpoint=False)
     q = np.concatenate([np.exp(deep), np.exp(bulk), np.linspace(0.25, 1.0, 257)[:-1]])
     log_q, log_q_bar = np.log(q), np.log1p(-q)
@@ -210,8 +209,8 @@ def _halved(
 ) -> tuple[Floats, Floats]:
     """`ln(p / (1-p))` just inside and just outside of these constraints, for each `q`."""
     low = log_q - log_q_bar
-    high = np.full(log_q.shape, -_LEAST)
-    for _ in range(_HALVINGS):
+    high = np.full(log_q.shape, EXP_RANGE)
+    for _ in range(MOST_STEPS):
         middle = 0.5 * (low + high)
         inside = _slack(middle, log_q, log_q_bar, alpha, rho, margin).max(axis=0) <= 0.0
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)

@@ -24,17 +24,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.exact import ExactAtoms, floats, integers, sorted_atoms
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SMALLEST, TINY, U
 from residua.work_limit import without_counting, work
 
 ATOM_ULPS = 4.0
+"""How far each mass is off at most, relative, in units of `u`."""
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
 SHOWN = 12
 """Atoms, or kinds of query, up to which a `repr` can be evaluated."""
-PAIRS = 1 << 20
-"""At most this many (argument, atom) pairs are summed directly."""
 
 
 class Atoms:
@@ -125,7 +125,7 @@ class Atoms:
         """Enclosure of the finite part `E[(1 - e^{t-Z})_+; Z < inf]`, `t` known up to `±dt`."""
         if self.p.size == 0:
             return np.zeros_like(t), np.zeros_like(t)
-        if t.size * self.p.size <= PAIRS or np.max(t) > 600.0:
+        if t.size * self.p.size <= BATCH or np.max(t) > 600.0:
             work(6.0 * t.size * self.p.size, 40.0 * t.size * self.p.size)
             uncertainty = self.loss_error + np.asarray(dt)
             gap = t[..., None] - self.z

@@ -26,6 +26,7 @@ from itertools import pairwise
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, SQRT_TWO_PI, U
 from residua.work_limit import remembered, work
 
@@ -37,11 +38,8 @@ _WINDOW = 9.5
 _STRIP_DEPTH = 42.0
 """The trapezoid rule is wrong by at most about `e^-42`, relative."""
 _STRIPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
-_MOST_POINTS = 1 << 19
 _SIZES = (0.0, 60.0, 400.0, 2000.0)
 """Moments are worked out together for `(|s|+1) D` between these; beyond, by bounds."""
-_SUM_ULPS = 64.0
-"""Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
 _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 LATTICE = np.geomspace(1e-5, 1e6, 56)
 """Tilts at which rough moments are kept."""
@@ -186,7 +184,8 @@ class Quadrature:
     def weight_error(self) -> Floats:
         """Relative error of the sum of the weights, by rounding."""
         wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
-        return np.asarray(wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top))
+        # A pairwise sum of positive numbers is off by at most 64 u: blocks of 128 in 8 lanes.
+        return np.asarray(wrong * 1.01 + (EXP_ULPS + 72.0) * U + 2.0 * U * abs(self.top))
 
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
@@ -262,7 +261,7 @@ class Pair:
         ]
         low, high = min(centres) - _WINDOW, max(centres) + _WINDOW
         count = (high - low) / step
-        if not count * s.size < _MOST_POINTS:
+        if not count * s.size < BATCH:
             return None
         work(_SETUP + 6.0 * count * s.size, 64.0 * count * s.size)
         x = low + step * np.arange(int(count) + 2.0)

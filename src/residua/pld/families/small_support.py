@@ -20,16 +20,16 @@ from math import comb
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import BATCH, MANY
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, GAMMALN_ULPS, SMALLEST, TINY, U
-from residua.pld.families.atoms import ATOM_ULPS, PAIRS, Atoms
+from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.families.symmetric import RandomizedResponse
 from residua.work_limit import work
 
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
-_LONG = 1 << 13
-"""Of longer tables only the part that needs `exp` is gone through."""
 _FAR = 40.0
+"""Atoms more than this above `t` count whole: `e^-40` is far below the rounding."""
 
 
 def size(terms: Iterable[FiniteTerm]) -> int:
@@ -79,7 +79,8 @@ class Table:
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]` for `t >= 0` known up to `±dt`."""
         z, p, p_sums = self._right_half
-        direct = z.size <= _LONG and t.size * z.size <= PAIRS
+        # Of longer tables only the part that needs `exp` is gone through.
+        direct = z.size <= MANY and t.size * z.size <= BATCH
         each = 3.0 * z.size if direct else 1000.0 + 3.0 * z.size
         work(t.size * each, 24.0 * t.size * z.size if direct else 0.0)
         flat = t.ravel()
@@ -141,7 +142,7 @@ class Table:
         flat = t.ravel()
         uncertainty = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         low, high = np.empty_like(flat), np.empty_like(flat)
-        rows = max(1, PAIRS // max(1, 8 * self.z.size))
+        rows = max(1, BATCH // max(1, 8 * self.z.size))
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z

@@ -28,7 +28,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from residua.bounds import Floats
+from residua.bounds import Floats, quotient_up
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.work_limit import work
 
@@ -51,6 +51,11 @@ class SymmetricLoss:
     def top(self) -> Fraction:
         """The largest finite loss `e`, exactly."""
         return Fraction(self.eps)
+
+    @property
+    def eps_above(self) -> float:
+        """The least float at least `e`."""
+        return self.eps
 
     @property
     def weights(self) -> tuple[float, float]:
@@ -152,6 +157,10 @@ class Laplace(SymmetricLoss):
     def eps(self) -> float:  # type: ignore[override]
         """`e` in floating point, relative error at most `u`."""
         return self.sensitivity / self.scale
+
+    @property
+    def eps_above(self) -> float:
+        return quotient_up(self.sensitivity, self.scale)
 
     @property
     def weights(self) -> tuple[float, float]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import MANY, MOST_STEPS
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.residue.contact_equation import Contact, bisected, last_place, rough, solve
 from residua.pld.residue.excess import (
@@ -24,9 +25,6 @@ from residua.pld.residue.excess import (
     gaussian_transform,
 )
 
-_MOST_POINTS = 1 << 13
-"""Of a proof."""
-_ROUNDS = 40
 _GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
 _SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
@@ -115,7 +113,7 @@ def _right_half(
         exact = excess.transform(m2, l[near])
         for column, values in zip(a, exact, strict=True):
             column[near] = values
-    for _ in range(_ROUNDS):
+    for _ in range(MOST_STEPS):
         gap = (a.log + a.error) - (b.log - b.error)
         worst = int(np.argmax(gap))
         if gap[worst] > 0.0:
@@ -123,7 +121,7 @@ def _right_half(
         open_cells = _open_cells(l, a, b)
         if open_cells.size == 0:
             return None
-        if l.size + open_cells.size > _MOST_POINTS:
+        if l.size + open_cells.size > MANY:
             return Failure(float(l[open_cells[0]]), False)
         new = 0.5 * (l[open_cells] + l[open_cells + 1])
         order = np.argsort(np.concatenate([l, new]), kind="stable")

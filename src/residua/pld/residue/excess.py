@@ -18,7 +18,7 @@ Every integrand is positive, log-concave and entire: Gauss–Legendre panels of 
 both with relative accuracy however small the loss, since nothing is subtracted. The panels are at
 most `m` long and short beside the slope of the logarithm; the Bernstein ellipse of parameter 9 then
 bounds the relative error by 3e-14 for the panel at the peak. What is outside the window is below
-`e^-40` of what is inside. Both are covered by `_QUADRATURE`.
+`e^-40` of what is inside. Both are covered by `QUADRATURE`.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.pld.residue.excess_nodes import (
     QUADRATURE,
@@ -43,11 +44,13 @@ from residua.pld.residue.excess_nodes import (
 from residua.work_limit import remembered, work
 
 _ORDER = 12
-_QUADRATURE = 2e-13
-_CHUNK = 1 << 20
+"""Nodes of a panel."""
 _MANY = 64
+"""Atoms from which on short tents are kept apart from long ones."""
 _NEGLIGIBLE = 1e-14
+"""What errors of the losses may add to a logarithm before they are bounded more closely."""
 _UNRESOLVED = 64.0
+"""How much larger than its error the excess must be, in units of `d²`."""
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
 
@@ -142,7 +145,7 @@ class FiniteExcess:
         return _quadrature(self, longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2))
 
     def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
-        rows = max(1, _CHUNK // nodes.places.size)
+        rows = max(1, BATCH // nodes.places.size)
         if l.size > rows:
             pieces = [l[start : start + rows] for start in range(0, l.size, rows)]
             parts = [self._at_nodes(nodes, m2, piece) for piece in pieces]
@@ -183,7 +186,7 @@ class FiniteExcess:
 
     def _tent_by_tent(self, m2: float, l: Floats) -> Transform:
         """The same for each tent by itself, in a separate window."""
-        rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
+        rows = max(1, BATCH // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
             return self._by_length(m2, l)
         parts = [self._by_length(m2, l[start : start + rows]) for start in range(0, l.size, rows)]
@@ -270,7 +273,7 @@ class FiniteExcess:
         # `y <= |z|` that is covered, as is the rounding of exponents themselves.
         size = (np.abs(l) + 1.0) * float(length.max()) + np.abs(top) + _DROP
         ulps = 2.0 * EXP_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
-        wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
+        wrong = (self.weight_error + QUADRATURE + ulps * U) * (whole / total)
         wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
         wrong = np.where(lost, np.inf, 1.01 * wrong)
         return Transform(np.log(total) + top, wrong, mean, spread)
@@ -330,7 +333,7 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     spread = m2 * first + (l * m2) ** 2 * second
     size = half * -math.expm1(-end) + 0.125 * c + 1.0
     # `end` has a relative error of a few u, and the integral changes by at most that share.
-    wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
+    wrong = QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
     return Transform(np.log(value) + top, 1.01 * wrong, mean, spread)
 
 

@@ -30,16 +30,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from residua.bounds import Floats
+from residua.bounds import LARGEST_EPS, Floats
+from residua.pld.arithmetic import MANY
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS
 from residua.work_limit import work
 
-QUADRATURE = 2e-14
+QUADRATURE = 2e-13
 """Relative error of each panel, at most."""
-_ORDERS = (4, 5, 6, 7, 8, 9, 10, 11, 12)
+_ORDERS = range(4, 13)
 _ELLIPSES = np.geomspace(2.0, 1e5, 80)
-MOST_NODES = 1 << 16
-MOST_LOSS = 600.0
 
 
 class Nodes(NamedTuple):
@@ -98,7 +97,7 @@ def quadrature(weights: Floats, losses: Floats, exponent: int) -> Nodes | None:
     value, share, slope = joined
     counts = value > 0.0
     y, value, share, slope = y[counts], value[counts], share[counts], slope[counts]
-    if not 0 < y.size <= MOST_NODES:
+    if not 0 < y.size <= 4 * MANY:
         return None
     logs = np.log(value)
     reach = float(np.abs(y).max())
@@ -113,7 +112,7 @@ def _side(z: Floats, w: Floats, exponent: int) -> tuple[Floats, ...] | None:
     gaps = np.diff(z, prepend=0.0)
     longest = math.ldexp(1.0, exponent)
     counts = np.ceil(gaps / longest)
-    if not float(z[-1]) <= MOST_LOSS or not float(counts.sum()) <= MOST_NODES:
+    if not float(z[-1]) <= LARGEST_EPS or not float(counts.sum()) <= 4 * MANY:
         return None
     panels = np.maximum(counts, 1.0).astype(np.int64)
     size = np.repeat(gaps / panels, panels)

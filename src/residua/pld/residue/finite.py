@@ -20,6 +20,7 @@ import math
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import FEW, MANY
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, normal_density
 from residua.pld.curve.support_ends import quantile_bounds
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
@@ -39,8 +40,7 @@ _ALMOST_ALL = 1.0 - 1e-4
 """Of `v`: a composition on a lattice that costs more takes all there is."""
 _LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 _SMALL_LOSS = 1e-2
-_EXACT = 1 << 9
-_TABLE = 1 << 14
+"""Below this, losses are worked out from exact differences of the masses."""
 LOG_LEAST = -640.0
 """Weights whose logarithm is less would be lost: such lists are not written out."""
 
@@ -51,7 +51,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
     atoms = evaluator._single_atoms
     if atoms is not None:
         made = _from_atoms(atoms)
-    elif evaluator._table_size <= _TABLE:
+    elif evaluator._table_size <= MANY:
         table = evaluator._table
         work(60.0 * table.z.size)
         order = np.argsort(table.z, kind="stable")
@@ -70,7 +70,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
 def _from_atoms(atoms: Atoms) -> FiniteExcess:
     weights, z, loss_error = np.sqrt(atoms.p) * np.sqrt(atoms.q), atoms.z, atoms.loss_error
     size = max(-float(z[0]), float(z[-1]))
-    if size < _SMALL_LOSS and z.size <= _EXACT:
+    if size < _SMALL_LOSS and z.size <= FEW:
         exact = atoms.exact
         if len(exact) == z.size:
             # ln(p/q) from the exact difference keeps all digits of a small loss.

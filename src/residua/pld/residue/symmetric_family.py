@@ -13,9 +13,8 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from residua.bounds import quotient_up
 from residua.pld.arithmetic.ulp_bounds import SQRT_TWO_PI
-from residua.pld.families.symmetric import Laplace, SymmetricLoss
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.pld import Pld
 
 
@@ -32,9 +31,7 @@ def central_law(loss: Pld) -> CentralLaw | None:
     """The law of one of these, its largest loss rounded up; None for any other loss."""
     match list(loss.terms.items()):
         case [(SymmetricLoss() as one, 1)] if loss.gaussian is None and not one.mass_at_infinity:
-            is_laplace = isinstance(one, Laplace)
-            eps = quotient_up(one.sensitivity, one.scale) if is_laplace else one.eps
-            return CentralLaw(eps, *one.weights)
+            return CentralLaw(one.eps_above, *one.weights)
     return None
 
 

@@ -58,8 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
-from residua.pld.curve.contour.moments import BATCH, ContourLine, Moments, multiply_by_factor
+from residua.pld.curve.contour.moments import ContourLine, Moments, multiply_by_factor
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
 
@@ -99,7 +100,8 @@ def _turns(t: Floats, step: float, count: int) -> Weights:
 
 _NEGLIGIBLE = 2e-9
 """Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
-_FEWEST = 16
+FEWEST = 16
+"""Nodes of a line, at least."""
 STALE = 3e-7
 """Aliases, relative to the value, at which a stream asks for another contour."""
 
@@ -166,11 +168,11 @@ class Contour:
         Beside it about `D/C` at the point it was made for, which they are compared with.
         """
         line, height = self.line, self.height
-        if 0.8 * line.count < _FEWEST:
+        if 0.8 * line.count < FEWEST:
             return self, height
         sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
         beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
-        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), _FEWEST)
+        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), FEWEST)
         if count > 0.8 * line.count:
             return self, height
         lost = float(beyond[count])
