@@ -56,9 +56,6 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
-_FAINT, _VARIOUS = 1e-40, 16
-"""Of so many kinds of sampled Gaussians with a largest loss, contours for less than this height
-would take seconds: an upper bound has to do."""
 _SHARPNESS = (1.0, 4.0, 16.0)
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
@@ -234,11 +231,6 @@ class Evaluator:
         return self.pld.gaussian is not None or self._has_mixtures
 
     @cached_property
-    def _is_expensive(self) -> bool:
-        """Whether contours of very small heights are not affordable."""
-        return len(self._moments.mixtures) > _VARIOUS and self._top < np.inf
-
-    @cached_property
     def _has_mixtures(self) -> bool:
         return GaussianMixture in map(type, self.pld.terms)
 
@@ -399,10 +391,6 @@ class Evaluator:
         for made in contours:
             if pending.size:
                 read(made)
-        if pending.size and self._is_expensive:
-            above = self._above(flat[pending] - slack[pending])
-            high[pending] = np.minimum(high[pending], above)
-            pending = pending[above > _FAINT]
         if pending.size and self.pld.gaussian is None:
             lacking = chernoff.complement_bound(
                 self._moments.log_moment, flat[pending], slack[pending]
@@ -424,8 +412,7 @@ class Evaluator:
         if self._is_workspace:
             self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
-        least = _FAINT if self._is_expensive else 0.0
-        lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
+        lost = np.flatnonzero((low == 0.0) & (high > 0.0) & (flat - slack < self._top))
         if lost.size:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)

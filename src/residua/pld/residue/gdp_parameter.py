@@ -167,8 +167,6 @@ def _refuted(L: Pld, good: float) -> float:
 _WIDTH = 1e-6
 _FIRST = 1e-6
 _NOISE = 2e-15
-_TILT = 0.01
-_TILTED = 1.0101
 _CELLS = 96
 _MOST_WORK = 10**8
 """Orders times atoms: for long lists the interval may end up wider."""
@@ -222,12 +220,8 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + TINY
     unit = min(1.0, 1.0 / pure)
     # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
-    gap, far = max(0.5 * popoviciu - mean, TINY), 0.1
-    square = _second_moment(loss)
-    if square is not None and 0.5 * square * _TILTED < 0.5 * popoviciu:
-        # Up to order `_TILT` the variance of the tilted loss is at most e^_TILT E Z².
-        gap, far = max(0.5 * square * _TILTED - mean, TINY), _TILT
-    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), far) * unit
+    gap = max(0.5 * popoviciu - mean, TINY)
+    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), 0.1) * unit
     best = max(low, 0.0)
     limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
@@ -255,15 +249,6 @@ def _one_way(loss: Pld) -> tuple[float, float]:
         s = np.insert(s, open_ + 1, middle)
         lo, hi = np.insert(lo, open_ + 1, new_lo), np.insert(hi, open_ + 1, new_hi)
     return best, min(max(done, best), cap)
-
-
-def _second_moment(loss: Pld) -> float | None:
-    """An upper bound of `E Z²` where the atoms are written out."""
-    atoms = loss._evaluator._single_atoms
-    if atoms is None:
-        return None
-    size = np.abs(atoms.z) + atoms.loss_error
-    return float(atoms.p @ (size * size)) * (1.0 + 1e-9) + TINY
 
 
 def _log_moment(loss: Pld, s: Floats) -> tuple[Floats, Floats]:
