@@ -26,7 +26,7 @@ from residua.pld.arithmetic.exact import (
     tilted,
     upper_hull,
 )
-from residua.pld.families.atoms import SHOWN, Atoms, atoms_from_exact, atoms_from_floats
+from residua.pld.families.atoms import SHOWN, WORKED_OUT, Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
@@ -39,8 +39,6 @@ TOLERANCE = 1e-9
 may bend the wrong way (it is then rounded to the safe side)."""
 TILT_TOLERANCE = 1e-12
 """How far from 1 `E e^-Z` may be and still denote 1 (no mass at -inf)."""
-_WORKED_OUT = 64
-"""Pairs up to this long are put into canonical form at once, longer ones when first needed."""
 _MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
 LEAST_RATE = 1e-100
@@ -269,7 +267,7 @@ def from_pair(p: Any, q: Any) -> Pld:
     q_ints, _ = integers(b)
     p_den, q_den = sum(p_ints), sum(q_ints)
     both = (a > 0) & (b > 0)
-    if a.size <= _WORKED_OUT or not both.any():
+    if a.size <= WORKED_OUT or not both.any():
         made = from_exact(canonical(p_ints, q_ints, p_den, q_den))
         return _written_as(made, "from_pair", a, b)
     p_kept = sum(i for i, kept in zip(p_ints, both, strict=True) if kept)
@@ -345,7 +343,7 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     ]
     # Where the values rise, they are raised to what follows: the safe side.
     heights = list(accumulate(reversed(heights), max))[::-1]
-    made = from_exact(region_above(places, heights, x.size <= _WORKED_OUT, TOLERANCE))
+    made = from_exact(region_above(places, heights, x.size <= WORKED_OUT, TOLERANCE))
     return _written_as(made, "from_hockey_stick", x, v)
 
 

@@ -28,6 +28,7 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError
+from residua.pld.arithmetic import MANY
 from residua.pld.arithmetic.exact import (
     ExactAtoms,
     from_rational_vertices,
@@ -149,10 +150,6 @@ def _prune(members: list[Pld], covered: Callable[[Pld, Pld], bool]) -> list[Pld]
     return kept
 
 
-_LARGEST = 250_000
-"""Entries of a kernel."""
-
-
 def kernel(low: Pld, high: Pld) -> Floats:
     """A row-stochastic matrix `k` with `P_M k = P_L` and `Q_M k = Q_L` (within 1e-9).
 
@@ -170,8 +167,8 @@ def kernel(low: Pld, high: Pld) -> Floats:
     p, q = high.pair()
     p_low, q_low = low.pair()
     rows, columns = p.size, p_low.size
-    if rows * columns > _LARGEST:
-        raise ArgumentError(f"kernel needs at most {_LARGEST} entries, got {rows} x {columns}")
+    if rows * columns > 16 * MANY:
+        raise ArgumentError(f"kernel needs at most {16 * MANY} entries, got {rows} x {columns}")
     found = _solve(p, q, p_low, q_low)
     found = np.clip(found, 0.0, None)
     found /= found.sum(axis=1, keepdims=True)

@@ -41,7 +41,7 @@ from residua.pld.curve.contour import parameters
 from residua.pld.curve.contour.moments import Moments
 from residua.pld.curve.contour.transform import Contour
 from residua.pld.families import gaussian, small_support
-from residua.pld.families.atoms import Atoms, exactly
+from residua.pld.families.atoms import WORKED_OUT, Atoms, exactly
 from residua.pld.families.factors import FEW_KINDS, Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.symmetric import Laplace, RandomizedResponse, SymmetricLoss
@@ -56,17 +56,17 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
-_SHARPNESS = (1.0, 4.0, 16.0)
+_SHARPNESS = 4.0 ** np.arange(3.0)
+"""How much less a smoothing Gaussian may cost, in turn, until a contour is good enough."""
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
-_EXACT = 64
-"""Up to this many atoms and arguments a finite curve is evaluated in rationals."""
 _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
 _ALL = Interval(1.0, 1.0)
-_KEPT = 8  # contours kept by a search, and cached per PLD
+_KEPT = 8
+"""Contours kept by a search, and cached per PLD."""
 
 
 class Evaluator:
@@ -98,7 +98,7 @@ class Evaluator:
     def at_x(self, x: Floats, accuracy: float) -> Interval:
         """Enclosure of `h(x)` at exact `x > 0`."""
         atoms = self._single_atoms
-        if atoms is not None and max(x.size, atoms.p.size) <= _EXACT:
+        if atoms is not None and max(x.size, atoms.p.size) <= WORKED_OUT:
             return exactly(atoms, x)
         if atoms is not None:
             lo, hi = atoms.curve_at(x)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
 _NEAR_ONE = 1e-4
+"""Orders closer to 1 are bounded by those on either side."""
 _LARGE = 1e6
+"""Orders beyond are bounded by this one and by the largest loss."""
 
 
 def renyi_bounds(pld: Pld, alpha: Floats) -> Interval:

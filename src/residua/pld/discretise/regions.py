@@ -23,6 +23,7 @@ to 2^-400. Tails lighter than that become mass at infinity.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import accumulate
 
@@ -36,11 +37,11 @@ from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
 from residua.work_limit import work
 
-_BITS = 480
-_WEIGHT_DEPTH = 2.0 * 280.0
-"""Twice the log of the lightest weight kept, `e^-280` or 2^-400."""
+_BITS = GRID.bit_length() + 79
 LARGEST_SIGMA = 2000.0
+"""Of a discrete Gaussian: all values that are not lighter than the grid are written out."""
 LARGEST_SHIFT = 10_000
+"""The same for its sensitivity."""
 
 
 def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
@@ -48,7 +49,8 @@ def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
 
     Meant for `sigma` and `shift` up to the largest named above: all values are written out.
     """
-    reach = int(sigma * _WEIGHT_DEPTH**0.5) + 2
+    # Weights lighter than the grid, 2^-400, are left out.
+    reach = int(sigma * (2.0 * math.log(GRID)) ** 0.5) + 4
     work(4000.0 * reach, 2000.0 * reach)
     least = _weights(sigma, reach)
     slack = [4 * (x + 2) ** 2 for x in range(reach + 1)]
@@ -97,6 +99,7 @@ def _floor(value: Fraction) -> int:
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
 _POINTS = 1200
+"""Points of the bulk; half as many further out."""
 _BULK = 1e-6
 """From here on the points are denser: most of the curve lies there."""
 _STRIDE = 10
@@ -105,8 +108,6 @@ _MOST = LONGEST_PROVABLE_LIST
 """Of orders that are used from above."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
-_ULPS = 16.0 * EXP_ULPS + 32.0
-"""A generous bound on the relative rounding of one term, exponents apart."""
 
 
 def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
@@ -264,7 +265,8 @@ def _tangents(
         # Exponents are products of α with logs that carry rounding errors too.
         scale = 1.0 + a * (np.abs(log_p) + np.abs(log_q) + np.abs(log_p_bar) + np.abs(log_q_bar))
         scale = scale + a * np.abs(rho)
-        wrong = _ULPS * U * scale
+        # A generous bound on the relative rounding of one term, exponents apart.
+        wrong = (16.0 * EXP_ULPS + 32.0) * U * scale
         lift_error = wrong * size / divisor
         value = p - x * q * (1.0 - wrong) + lift + lift_error + wrong * p + 8.0 * U * (p + x * q)
         place = x * (1.0 + wrong)

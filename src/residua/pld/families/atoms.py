@@ -33,6 +33,8 @@ from residua.work_limit import without_counting, work
 ATOM_ULPS = 4.0
 """How far each mass is off at most, relative, in units of `u`."""
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
+WORKED_OUT = 64
+"""Atoms, and arguments of a curve, up to which rationals are worked out at once."""
 SHOWN = 12
 """Atoms, or kinds of query, up to which a `repr` can be evaluated."""
 

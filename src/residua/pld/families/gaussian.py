@@ -43,6 +43,7 @@ from residua.pld.arithmetic.ulp_bounds import (
 from residua.work_limit import work
 
 _SMALL_MU = 0.3
+"""Up to this the difference of Mills ratios is worked out as an integral."""
 _WILD = 1e-3
 """Above this the error of `y` is no longer treated to first order."""
 _BEYOND = 1e4

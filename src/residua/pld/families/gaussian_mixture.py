@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from residua.bounds import Floats
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import (
+    EXP_RANGE,
     EXP_ULPS,
     MILLS_ULPS,
     SQRT_TWO_PI,
@@ -41,7 +42,6 @@ from residua.work_limit import remembered_property, work
 Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
 
-_CLIP = 700.0
 _LIGHT = 1e-24
 """Quadrature points lighter than this are dropped (and charged)."""
 
@@ -246,11 +246,11 @@ class GaussianMixture:
         for side, scale, log_scale, scale_error in sides:
             for a, w in zip(side.shifts, side.weights, strict=True):
                 y = at - a
-                density = np.exp(np.minimum(log_scale - 0.5 * y * y, _CLIP)) / SQRT_TWO_PI
+                density = np.exp(np.minimum(log_scale - 0.5 * y * y, EXP_RANGE)) / SQRT_TWO_PI
                 grain = EXP_ULPS + 4.0 + 3.0 * y * y + 3.0 * np.abs(y * a) + 3.0 * np.abs(log_scale)
                 grain = grain * U
                 near = mills_ratio(np.maximum(y, -0.3))
-                whole = np.exp(np.minimum(log_scale, _CLIP)) * _survival(y)
+                whole = np.exp(np.minimum(log_scale, EXP_RANGE)) * _survival(y)
                 tail = np.where(y >= -0.3, density * near, whole)
                 shared = density * r
                 part = np.where(y >= -0.3, density * (near - r), tail - shared)

@@ -43,8 +43,6 @@ _DENSITY = 30.0
 """Lattice points to a standard deviation of the budget."""
 _ROUGH = 48
 """Points of a rough list that dominates."""
-_NOTHING = 1e300
-"""The error of what says nothing."""
 _EIGHTH = (105.0 / 16.0) ** 2 / math.factorial(8)
 
 
@@ -128,7 +126,7 @@ class CompressedExcess(FiniteExcess):
         with np.errstate(over="ignore", invalid="ignore"):
             sums = (largest * degree * growth) @ self.cells[:-1]
             wrong = 1.1 * _EIGHTH * d**8 * (1.0 / 256.0 + sums) * (1.0 + math.exp(5.0 * d))
-        wrong = np.minimum(np.nan_to_num(wrong, nan=_NOTHING, posinf=_NOTHING), _NOTHING)
+        wrong = np.minimum(np.nan_to_num(wrong, nan=np.inf), 1.0 / _LEAST)
         return made._replace(error=made.error + wrong + 64.0 * U)
 
 

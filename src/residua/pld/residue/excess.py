@@ -47,8 +47,6 @@ _ORDER = 12
 """Nodes of a panel."""
 _MANY = 64
 """Atoms from which on short tents are kept apart from long ones."""
-_NEGLIGIBLE = 1e-14
-"""What errors of the losses may add to a logarithm before they are bounded more closely."""
 _UNRESOLVED = 64.0
 """How much larger than its error the excess must be, in units of `d²`."""
 _DROP = 40.0
@@ -174,13 +172,9 @@ class FiniteExcess:
         if d == 0.0:
             return np.zeros(l.size)
         steep = np.abs(l) + max(self.top, -self.bottom) / m2
-        crest = np.clip(l * m2, self.bottom, self.top)
-        size = float(np.abs(self.weights).sum())
-        bend = size * np.exp(np.minimum((l - (0.5 / m2) * crest) * crest - log, 600.0))
-        if d * d * float(bend.max(initial=0.0)) > _NEGLIGIBLE:
-            work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
-            exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
-            bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
+        work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
+        exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
+        bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
         near = np.exp(np.minimum(2.0 * d * steep, 600.0))
         return np.asarray(1.01 * d * (slope + d * (whole + near * bend)))
 

@@ -48,8 +48,11 @@ from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
 from residua.work_limit import remembered
 
 _SETTLED = 2e-8
+"""Relative width of `nu²` at which the search ends."""
 _LARGEST = 1e12
-_BELOW = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Of `nu²`: beyond it nothing is tried."""
+_BELOW = 10.0 ** np.arange(-7.0, 0.0)
+"""How much less than a proven `nu²` is tried for a refutation, in turn."""
 
 
 def gdp_parameter(L: Pld) -> float:
@@ -165,9 +168,12 @@ def _refuted(L: Pld, good: float) -> float:
 
 
 _WIDTH = 1e-6
-_FIRST = 1e-6
+"""Relative width of a zCDP parameter that is narrow enough; and the least first order, where the
+largest loss is 1."""
 _NOISE = 2e-15
+"""About the error of a log moment: at a first order of its root it costs as much as the order."""
 _CELLS = 96
+"""Cells between orders to begin with."""
 _MOST_WORK = 10**8
 """Orders times atoms: for long lists the interval may end up wider."""
 
@@ -221,7 +227,7 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     unit = min(1.0, 1.0 / pure)
     # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
     gap = max(0.5 * popoviciu - mean, TINY)
-    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), 0.1) * unit
+    first = min(max(_WIDTH, (_NOISE / gap) ** 0.5), 0.1) * unit
     best = max(low, 0.0)
     limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.

@@ -21,7 +21,7 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import Interval, float_down, float_up, floats_around
-from residua.pld.arithmetic import FEW
+from residua.pld.arithmetic import FEW, MOST_STEPS
 from residua.pld.arithmetic.exact import Side
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families.factors import largest_loss
@@ -38,11 +38,12 @@ from residua.work_limit import remembered
 _ALL_BUT = 1 - Fraction(1, 10**9)
 """Of `v`: a query that takes more by its `nu²` leaves too narrow a Gaussian to search for."""
 _BLOCKS = 1 << 5
+"""Into which equal queries are divided, where they are taken one after the other."""
 _FIRST = 0.1
 """Of `nu²`: where the search for the cost begins. The least cost found is a quarter of `nu²`: it
 tends to `2 KL / nu²` for two nearly disjoint laws."""
-_WIDENINGS = 8
 _WIDER = Fraction(101, 100)
+"""How much more each query of a block may cost than the first of it."""
 _ORDERS = np.geomspace(1e-2, 60.0, 40)
 
 
@@ -155,7 +156,7 @@ def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         while to_come:
             count = min(block, to_come)
             found = cost_bounds(left, one)
-            for _ in range(_WIDENINGS):
+            for _ in range(MOST_STEPS):
                 if found is None or count * found[1] > left:
                     return None
                 # Enough is left before the last of the block for this cost to hold.
