@@ -15,14 +15,13 @@ from math import inf, nextafter
 from residua.bounds import LARGEST_EPS, LEAST_EPS, float_down, float_up
 from residua.pld import constructors
 from residua.pld.arithmetic.exact import Side
+from residua.pld.constructors import LEAST_RATE, MIXTURE_RANGE
 from residua.pld.pld import Pld
 
-LEAST_MU, LARGEST_MU = 1e-100, 1e100
-"""The GDP parameters that are carried."""
-LEAST_RATIO, LARGEST_RATIO = 1e-12, 20.0
+LARGEST_MU = 1 / LEAST_RATE
+"""Of the GDP parameters that are carried; the least one is `LEAST_RATE`."""
+LEAST_RATIO, LARGEST_RATIO = MIXTURE_RANGE
 """The ratios of sensitivity to noise of the mixtures of Gaussians that are carried."""
-LEAST_RATE = 1e-100
-"""The least sampling rate that is carried."""
 
 
 def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pld:
@@ -32,8 +31,8 @@ def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pl
     ratio = times * Fraction(sensitivity) / Fraction(sigma)
     if ratio > LARGEST_MU:
         return constructors.infinite() if side == "above" else constructors.gaussian(mu=LARGEST_MU)
-    if ratio < LEAST_MU:
-        return constructors.gaussian(mu=LEAST_MU) if side == "above" else constructors.identity()
+    if ratio < LEAST_RATE:
+        return constructors.gaussian(mu=LEAST_RATE) if side == "above" else constructors.identity()
     if times * sensitivity == float("inf"):
         return constructors.gaussian(sigma=sigma / times, sensitivity=sensitivity)
     return constructors.gaussian(sigma=sigma, sensitivity=times * sensitivity)

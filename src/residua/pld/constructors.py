@@ -39,7 +39,7 @@ TOLERANCE = 1e-9
 may bend the wrong way (it is then rounded to the safe side)."""
 TILT_TOLERANCE = 1e-12
 """How far from 1 `E e^-Z` may be and still denote 1 (no mass at -inf)."""
-_MIXTURE_RANGE = (1e-12, 20.0)
+MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
 LEAST_RATE = 1e-100
 """Of sampling: a smaller one is rejected, or rounded."""
@@ -213,7 +213,7 @@ def with_sigma(mixture: GaussianMixture, sigma: float) -> Pld:
 
 def _require_mixture(sensitivity: float, sigma: float) -> None:
     ratio = sensitivity / sigma
-    low, high = _MIXTURE_RANGE
+    low, high = MIXTURE_RANGE
     checks.require(
         low <= ratio <= high, "sensitivity / sigma", f"0 or between {low:g} and {high:g}", ratio
     )
