@@ -160,7 +160,7 @@ from residua.pld.curve.tradeoff import (
 from residua.pld.lattice import kernel as kernel
 from residua.pld.lattice import infimum as infimum, supremum as supremum
 from residua.pld.order.compare import Comparison as Comparison, Order as Order, compare as compare
-from residua.pld.order.domination import Witness as Witness
+from residua.pld.order import Witness as Witness
 from residua.pld.pld import Pld as Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter as gdp_parameter
 from residua.pld.residue.gdp_residue import (

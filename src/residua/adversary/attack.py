@@ -47,10 +47,10 @@ from residua.pld.constructors import (
     laplace,
     pure_dp,
 )
-from residua.pld.curve.reads import kinks
+from residua.pld.curve import kinks
 from residua.pld.discretise.finite import listed_atoms
+from residua.pld.order import Witness
 from residua.pld.order.compare import dominated
-from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld
 from residua.pld.pld import query as as_pld
 

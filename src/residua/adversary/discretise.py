@@ -35,7 +35,7 @@ from residua.pld.arithmetic.exact import Side, from_masses, ratio_of
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import from_exact, pure_dp
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld, query
 from residua.work_limit import work
 

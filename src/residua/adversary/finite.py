@@ -46,10 +46,10 @@ from residua.pld.arithmetic.exact import (
     floats,
     region,
 )
-from residua.pld.curve.reads import right_half
+from residua.pld.curve import right_half
 from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 

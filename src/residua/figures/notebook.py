@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from residua.pld.curve.reads import reach
-from residua.pld.support.support_ends import largest_loss_bounds
+from residua.pld.curve import reach
+from residua.pld.curve.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
     from residua.filters.base import Filter

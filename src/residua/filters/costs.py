@@ -30,14 +30,12 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from residua.pld.constructors import identity, pure_dp
 from residua.pld.curve.renyi import renyi_bounds
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld, composition
 from residua.pld.residue.gdp_parameter import zcdp_parameter
-from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
 

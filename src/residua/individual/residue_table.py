@@ -44,8 +44,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.individual.pricing import NEVER, UNAFFORDABLE, CostTable, Integers, Units
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_residue import gdp_residue_cost
 from residua.pld.residue.single_contact import fits
@@ -178,7 +177,7 @@ def _least(eps: float, laplace: bool) -> float:
     """The least `mu²` that the query fits, from above: `h_L(1) <= erf(√(v/8))`."""
     from scipy.special import erfinv
 
-    law = CentralLaw(eps, 0.0, 0.0, True) if laplace else CentralLaw(eps, 1.0, 0.0, False)
+    law = CentralLaw(eps, *((0.5, 0.5) if laplace else (1.0 / (1.0 + math.exp(-eps)), 0.0)))
     near = 8.0 * float(erfinv(min(height(law)[0], 1.0 - 1e-15))) ** 2
     for raised in (1e-12, 1e-9, 1e-6, 1e-3, 1.0):
         if fits(law, near * (1.0 + raised)):

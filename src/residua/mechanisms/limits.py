@@ -15,9 +15,12 @@ from math import inf, nextafter
 from residua.bounds import LARGEST_EPS, LEAST_EPS, float_down, float_up
 from residua.pld import constructors
 from residua.pld.arithmetic.exact import Side
+from residua.pld.constructors import LEAST_RATE, MIXTURE_RANGE
 from residua.pld.pld import Pld
 
-LEAST_RATIO, LARGEST_RATIO = 1e-12, 20.0
+LARGEST_MU = 1 / LEAST_RATE
+"""Of the GDP parameters that are carried; the least one is `LEAST_RATE`."""
+LEAST_RATIO, LARGEST_RATIO = MIXTURE_RANGE
 """The ratios of sensitivity to noise of the mixtures of Gaussians that are carried."""
 
 
@@ -25,11 +28,11 @@ def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pl
     """`G_mu` for any positive `sigma`, with a power of two `times` the sensitivity."""
     if sensitivity == 0.0:
         return constructors.identity()
-    ratio, least, largest = times * Fraction(sensitivity) / Fraction(sigma), 1e-100, 1e100
-    if ratio > largest:
-        return constructors.infinite() if side == "above" else constructors.gaussian(mu=largest)
-    if ratio < least:
-        return constructors.gaussian(mu=least) if side == "above" else constructors.identity()
+    ratio = times * Fraction(sensitivity) / Fraction(sigma)
+    if ratio > LARGEST_MU:
+        return constructors.infinite() if side == "above" else constructors.gaussian(mu=LARGEST_MU)
+    if ratio < LEAST_RATE:
+        return constructors.gaussian(mu=LEAST_RATE) if side == "above" else constructors.identity()
     if times * sensitivity == float("inf"):
         return constructors.gaussian(sigma=sigma / times, sensitivity=sensitivity)
     return constructors.gaussian(sigma=sigma, sensitivity=times * sensitivity)

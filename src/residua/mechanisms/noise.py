@@ -129,23 +129,24 @@ class DiscreteLaplace(Mechanism):
             return limits.laplace_of(length, side)
         # Where P must be large and Q small, r is taken small, and the other way round.
         r = exp_of(-1 / b, "below" if side == "above" else "above")
-        powers, grid = _powers(r, k), GRID
-        points = [(0, 0), (grid, grid)]
+        powers = _powers(r, k)
+        points = [(0, 0), (GRID, GRID)]
         for j in range(k):
-            p = grid - powers[j + 1] * r.denominator // (r.denominator + r.numerator)
+            p = GRID - powers[j + 1] * r.denominator // (r.denominator + r.numerator)
             q = powers[k - j] * r.denominator // (r.denominator + r.numerator)
             # Powers are up to two units too small.
-            points.append((q, min(p, grid)) if side == "above" else (q + 4, p - 4))
-        return from_exact(region(points, grid, grid))
+            points.append((q, min(p, GRID)) if side == "above" else (q + 4, p - 4))
+        return from_exact(region(points, GRID, GRID))
 
 
 def _powers(r: Fraction, most: int) -> list[int]:
     """`r^j` over 2^460, rounded down (by less than `2j` units), as multiples of 2^-400."""
-    ratio = (r.numerator << 460) // r.denominator
-    power, powers = 1 << 460, []
+    unit = GRID << 60
+    ratio = r.numerator * unit // r.denominator
+    power, powers = unit, []
     for _ in range(most + 1):
         powers.append(power >> 60)
-        power = power * ratio >> 460
+        power = power * ratio // unit
     return powers
 
 
@@ -155,7 +156,7 @@ class TruncatedLaplace(Mechanism):
 
     Shifted by `Δ`, a slice of width `Δ` on either side is out of the other's reach: mass `δ` at
     infinity. On the overlap the two are Laplace noise with lighter atoms, `w R_e + (1-w) B_e`
-    (`pld/families/bounded_range.py`), which for a symmetric pair is composed exactly with
+    (`pld/families/symmetric.py`), which for a symmetric pair is composed exactly with
     `R_{0,δ}`. Parameters are rounded up: the PLD increases in `δ`, `e` and `w`.
     """
 

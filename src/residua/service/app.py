@@ -18,8 +18,8 @@ from starlette.responses import Response
 
 from residua.filters.codec import KINDS as FILTERS
 from residua.filters.codec import filter_class
-from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.codec import FILTER, MECHANISM, SCHEMAS, kind_schema
+from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.service import pages, problems
 from residua.service.api import models
 from residua.service.api.routes import asking, budgets, planning, status

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from residua.bounds import Interval
     from residua.mechanisms import Mechanism
-    from residua.pld.order.domination import Domination, Witness
+    from residua.pld.order import Domination, Witness
     from residua.pld.pld import Pld
 
 
@@ -360,8 +360,8 @@ def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Dominatio
     Proven of what is above the one and below the other; refuted the other way round.
     """
     from residua.bounds import Verdict
+    from residua.pld.order import Domination
     from residua.pld.order.compare import dominated
-    from residua.pld.order.domination import Domination
 
     if low == high:
         return Domination(Verdict.YES)

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
-from residua.pld.arithmetic.ulp_bounds import LOG_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.support.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
 _NEAR_ONE = 1e-4
+"""Orders closer to 1 are bounded by those on either side."""
 _LARGE = 1e6
+"""Orders beyond are bounded by this one and by the largest loss."""
 
 
 def renyi_bounds(pld: Pld, alpha: Floats) -> Interval:
@@ -122,7 +124,7 @@ def mean_loss(pld: Pld) -> tuple[float, float]:
         if isinstance(factor, Atoms):
             mean = float(factor.p @ factor.z)
             size = float(factor.p @ np.abs(factor.z))
-            wrong = factor.loss_error + size * (factor.p.size + LOG_ULPS + 8.0) * U
+            wrong = factor.loss_error + size * (factor.p.size + EXP_ULPS + 8.0) * U
         else:
             mean, wrong = factor.mean_loss
         value += n * mean
