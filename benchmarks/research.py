@@ -19,7 +19,7 @@ from benchmarks.ceilings import ceilings
 from benchmarks.pure_ceilings import pure_ceilings
 from benchmarks.reachable import reachable_points
 from residua.adversary import attack
-from residua.adversary.unsound.demonstrations import UNSOUND
+from residua.adversary.unsound import UNSOUND
 from residua.planning.workload import Run
 
 BUDGETS = ((1.0, 1e-6), (3.0, 1e-6), (8.0, 1e-5))

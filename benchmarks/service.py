@@ -294,7 +294,7 @@ def soak(seconds: float, callers: int, pause: float) -> dict[str, Any]:
     return {
         "seconds": seconds,
         "slices": len(samples),
-        **trend.trends(samples, min(WARM_UP, seconds / 6)),
+        **trend.trends(samples, min(WARM_UP, seconds / 6), len(disturbance.KINDS)),
         "last": samples[-1],
     }
 

@@ -43,7 +43,7 @@ INDIVIDUAL = {
     "create": "residua.individual.state",
     "open": "residua.individual.state",
     "State": "residua.individual.state",
-    "SpendResult": "residua.individual.engines.engine",
+    "SpendResult": "residua.individual.engine",
 }
 """Names of a package that needs an extra: `rz.individual.create(…)`."""
 CLIENTS = ("AsyncClient", "Client")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import residua as rz
-from residua.ledger.api import commands
+from residua.ledger.domain.receipts import Reservation
 from residua.ledger.operations.group_commit import Slot
 from residua.ledger.operations.requests import Request
+from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend
+
+VERBS = {"spend": Spend, "reserve": Reserve, "commit": Commit, "cancel": Cancel}
 
 
 class Call(NamedTuple):
@@ -37,13 +41,9 @@ def many(ledger: rz.Ledger, calls: Sequence[Call]) -> list[Any]:
     for place, call in enumerate(calls):
         try:
             principal = call.principal or ledger.principal
-            requests[place] = getattr(commands, call.verb)(principal, **call.arguments)
+            requests[place] = VERBS[call.verb].of(principal, **call.arguments)
         except rz.ResiduaError as error:
             answers[place] = error
     for place, done in zip(requests, together(ledger, list(requests.values())), strict=True):
-        verb = calls[place].verb
-        if isinstance(done, BaseException) or verb == "cancel":
-            answers[place] = done
-        else:
-            answers[place] = done.reservation(ledger) if verb == "reserve" else done.receipt
+        answers[place] = replace(done, ledger=ledger) if isinstance(done, Reservation) else done
     return answers

@@ -421,10 +421,9 @@ def test_accuracy_is_positive(accuracy):
     refuses(lambda: rz.infimum([G, rz.pure_dp(0.5)], accuracy=accuracy), "accuracy", accuracy)
 
 
-@pytest.mark.parametrize("method", ["pair", "hockey_stick_points", "tradeoff_points"])
-def test_only_finite_plds_have_points(method):
-    with pytest.raises(ArgumentError, match=method):
-        getattr(G, method)()
+def test_only_finite_plds_have_a_pair():
+    with pytest.raises(ArgumentError, match="pair"):
+        G.pair()
 
 
 # ------------------------------------------------------------------ subnormal and huge
@@ -472,7 +471,7 @@ def test_numbers_in_json_that_round_to_zero(text):
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0e5", "0.000E-999", "0e-400"])
 def test_zeros_in_json(text):
-    assert rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}').eps == 0.0
+    assert rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}').eps == 0.0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("value", EXTREME)

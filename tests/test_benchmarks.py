@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import claims
 from benchmarks.__main__ import main
-from benchmarks.harness import pages
+from benchmarks.harness import pages, trend
 from benchmarks.harness.parts import gaussian
 from benchmarks.harness.section import Section
 from benchmarks.peers.participants import (
@@ -67,8 +68,9 @@ def ask(field: Field, who: Participant, operation: str, **arguments: object) -> 
     ],
 )
 def test_accountants_answer_above_the_truth(field: Field, who: Participant) -> None:
-    ((low, high),) = ask(field, US, "epsilon_ends", parts=PARTS, deltas=[DELTA])
-    (eps,) = ask(field, who, "epsilons", parts=PARTS, deltas=[DELTA])
+    ends: Any = ask(field, US, "epsilon_ends", parts=PARTS, deltas=[DELTA])
+    found: Any = ask(field, who, "epsilons", parts=PARTS, deltas=[DELTA])
+    ((low, high),), (eps,) = ends, found
     assert low <= eps <= 1.15 * high
 
 
@@ -224,3 +226,23 @@ def test_pages_take_what_was_measured(tmp_path: Path) -> None:
     assert "## A billion subjects on Spark" in text and "3,000,000" not in text
     with pytest.raises(SystemExit, match="must have the marks of 'none' once, got 0"):
         pages.fill(page, "none", "")
+
+
+def soaked(memory: Callable[[float], float]) -> str:
+    """The verdict on an hour's samples, whose memory is this in megabytes after so many minutes."""
+    still = dict.fromkeys(trend.LIMITS, 10.0)
+    samples = [
+        {**still, "seconds": 60.0 * t, "records": 600.0 * t, "memory_mb": memory(t)}
+        for t in range(61)
+    ]
+    found = trend.trends(samples, 600.0, 5)
+    assert found["rounds"] == 10
+    return found["verdict"]
+
+
+def test_a_soak_tells_growth_from_noise() -> None:
+    assert soaked(lambda t: 100.0 + min(t, 9)) == "nothing grows"  # Caches that fill meanwhile.
+    assert soaked(lambda t: 100.0 + t % 5 * 8) == "nothing grows"  # Kinds of work that differ.
+    assert soaked(lambda t: 100.0 + t / 10) == "grows: memory_mb"
+    assert soaked(lambda t: 100.0 + 5 * (t // 15)) == "grows: memory_mb"  # In steps.
+    assert soaked(lambda t: 100.0 + 8 * (t // 5 % 2)) == "undecided: memory_mb"

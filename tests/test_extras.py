@@ -15,7 +15,7 @@ CALLS = (
         "cryptography": "import residua.verify.signing as s; s.check_signature('')",
         "flint": "from residua.verify import verify_records",
         "httpx": "rz.Client",
-        "matplotlib": "import residua.figures.picture as style; style.new_figure(1)",
+        "matplotlib": "import residua.figures.picture as style; style.canvas(1, 1)",
         "pyarrow": "rz.individual",
         "sqlalchemy": "rz.open_ledger",
     },

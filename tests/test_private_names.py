@@ -31,7 +31,7 @@ NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
 
 EXCEPTIONS = {
     # dp_accounting has no public access to the masses of a PLD.
-    "residua.interop.dp_accounting.plds": {
+    "residua.interop.google_pld": {
         "_discretization",
         "_infinity_mass",
         "_loss_probs",
@@ -44,7 +44,7 @@ EXCEPTIONS = {
     # The documented name for leaving a process at once.
     "residua.worker_process": {"_exit"},
     # PySpark has no public access to the Hadoop configuration of its session.
-    "residua.individual.engines.spark": {"_jsc"},
+    "residua.individual.spark": {"_jsc"},
 }
 
 
@@ -135,8 +135,8 @@ def members(node: ast.ClassDef) -> Iterator[str]:
                 yield from ast.literal_eval(each.value)
     for inner in ast.walk(node):
         is_stored = isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
-        if is_stored and is_self(inner.value):
-            yield inner.attr
+        if is_stored and is_self(inner.value):  # type: ignore[attr-defined]
+            yield inner.attr  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

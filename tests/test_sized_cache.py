@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from residua import sized_cache as module
-from residua.sized_cache import sized_cache
+from residua import sizes as module
+from residua.sizes import sized_cache
 
 
 def test_what_was_asked_last_is_not_worked_out_again() -> None:

@@ -69,8 +69,8 @@ STATEFUL = {
 """What is state by its nature."""
 
 RESOURCES = {
-    ("individual/engines/duckdb.py", "_LOCKS"): "one lock for each file that is open",
-    ("individual/engines/duckdb.py", "_REGISTER"): "the lock around the locks of files",
+    ("individual/duckdb.py", "_LOCKS"): "one lock for each file that is open",
+    ("individual/duckdb.py", "_REGISTER"): "the lock around the locks of files",
     (
         "ledger/operations/faults.py",
         "_PASSES",
@@ -86,7 +86,7 @@ RESOURCES = {
     ): "what cached values cost, so that it is the same object for equal arguments",
     ("work_limit.py", "_lock"): "the lock around it",
     (
-        "verify/arithmetic/work_limit.py",
+        "verify/arithmetic.py",
         "_share",
     ): "the work that a step may still do; each thread and task has its own",
 }

@@ -16,7 +16,8 @@ from typing import Any
 from benchmarks.harness.parts import Parts, gaussian, laplace, pure_dp, subsampled
 from benchmarks.peers.participants import Field, Participant
 from residua import mechanisms as m
-from residua.planning.comparison import Progress, SuiteComparison
+from residua.planning.comparison import SuiteComparison
+from residua.planning.how_many import Progress
 from residua.planning.workload import Workload
 
 PEERS = (

@@ -23,15 +23,15 @@ from residua.adversary.freeness import (
     find_violation as find_violation,
     is_universally_free as is_universally_free,
 )
-from residua.adversary.natural.additive_profile import (
+from residua.adversary.natural_filter import (
     AdditiveProfileFilter as AdditiveProfileFilter,
 )
-from residua.adversary.natural.discretise import (
+from residua.adversary.discretise import (
     Discretisation as Discretisation,
     discretise as discretise,
 )
-from residua.adversary.natural.filter import NaturalFilter as NaturalFilter
-from residua.adversary.natural.guarantee import (
+from residua.adversary.natural_filter import NaturalFilter as NaturalFilter
+from residua.adversary.natural_guarantee import (
     Guarantee as Guarantee,
     natural_guarantee as natural_guarantee,
 )
@@ -42,7 +42,7 @@ from residua.adversary.rule import (
     UpdateRule as UpdateRule,
     as_rule as as_rule,
 )
-from residua.adversary.simulate import simulate as simulate
+from residua.adversary.strategy import simulate as simulate
 from residua.adversary.strategy import Strategy as Strategy
 from residua.adversary.worst_case import WorstCase as WorstCase, worst_case as worst_case
 from residua.bounds import Interval as Interval, Verdict as Verdict
@@ -160,7 +160,7 @@ from residua.pld.curve.tradeoff import (
 from residua.pld.lattice import kernel as kernel
 from residua.pld.lattice import infimum as infimum, supremum as supremum
 from residua.pld.order.compare import Comparison as Comparison, Order as Order, compare as compare
-from residua.pld.order.domination import Witness as Witness
+from residua.pld.order import Witness as Witness
 from residua.pld.pld import Pld as Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter as gdp_parameter
 from residua.pld.residue.gdp_residue import (

@@ -21,7 +21,7 @@ from residua.errors import ArgumentError, ArgumentTypeError
 Floats: TypeAlias = NDArray[np.float64]
 Number: TypeAlias = float | Floats
 
-UNIT_ROUNDOFF = 2.0**-53
+UNIT_ROUNDOFF = float(np.finfo(np.float64).epsneg)
 """The relative error of one correctly rounded operation, at most."""
 LEAST_EPS, LARGEST_EPS = 2.0**-1000, 600.0
 """The sizes of loss, beside 0, that closed forms carry: `e^eps` and its products are floats."""

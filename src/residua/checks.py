@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import numbers as abstract_numbers
 import re
 import unicodedata
@@ -26,12 +27,8 @@ _Target = TypeVar("_Target", bound=Callable[..., Any])
 
 LONGEST_SHOWN = 60
 """The most characters of a value that an error shows."""
-LONGEST_LABEL = 200
-"""The most characters of a name."""
 _NOT_NUMBERS = (bool, np.bool_, np.timedelta64)
 """Types that are registered as numbers and do not mean one."""
-SIMILARITY_CUTOFF = 0.7
-"""The similarity (`difflib`) from which another name is suggested."""
 
 
 def shown(value: object) -> str:
@@ -47,9 +44,7 @@ def suggestion(value: object, names: Iterable[str]) -> str:
     import difflib
 
     plain = {name.casefold().replace("-", "_"): name for name in names}
-    found = difflib.get_close_matches(
-        value.casefold().replace("-", "_"), plain, n=1, cutoff=SIMILARITY_CUTOFF
-    )
+    found = difflib.get_close_matches(value.casefold().replace("-", "_"), plain, n=1, cutoff=0.7)
     return f"; did you mean {plain[found[0]]!r}?" if found else ""
 
 
@@ -92,40 +87,41 @@ def _check_unmasked(name: str, value: Any, expected: str) -> None:
         raise ArgumentError(f"{name} must be {expected}, got masked entries in {shown(value)}")
 
 
+def satisfying(name: str, value: Any, good: Callable[[float], bool], expected: str) -> float:
+    """A float that passes, which `expected` describes (and never `-0.0`)."""
+    number = real(name, value, expected)
+    require(good(number), name, expected, value)
+    return number + 0.0
+
+
 def finite(name: str, value: Any) -> float:
     """A finite float."""
-    number = real(name, value, "a finite number")
-    require(abs(number) < float("inf"), name, "a finite number", value)
-    return number
+    return satisfying(name, value, math.isfinite, "a finite number")
 
 
 def positive(name: str, value: Any) -> float:
     """A finite float above zero."""
-    number = real(name, value, "positive and finite")
-    require(0.0 < number < float("inf"), name, "positive and finite", value)
-    return number
+    return satisfying(name, value, lambda x: 0.0 < x < math.inf, "positive and finite")
 
 
 def non_negative(name: str, value: Any) -> float:
-    """A finite float, zero or above (and never the float `-0.0`)."""
-    number = real(name, value, "non-negative and finite")
-    require(0.0 <= number < float("inf"), name, "non-negative and finite", value)
-    return number + 0.0
+    """A finite float, zero or above."""
+    return satisfying(name, value, lambda x: 0.0 <= x < math.inf, "non-negative and finite")
 
 
 def probability(name: str, value: Any) -> float:
     """A float in [0, 1]."""
-    number = real(name, value, "in [0, 1]")
-    require(0.0 <= number <= 1.0, name, "in [0, 1]", value)
-    return number + 0.0
+    return satisfying(name, value, lambda x: 0.0 <= x <= 1.0, "in [0, 1]")
+
+
+def inner_probability(name: str, value: Any) -> float:
+    """A float in (0, 1)."""
+    return satisfying(name, value, lambda x: 0.0 < x < 1.0, "in (0, 1)")
 
 
 def between(name: str, value: Any, low: float, high: float) -> float:
-    """A float in `[low, high]` (and never `-0.0`)."""
-    expected = f"between {low:g} and {high:g}"
-    number = real(name, value, expected)
-    require(low <= number <= high, name, expected, value)
-    return number + 0.0
+    """A float in `[low, high]`."""
+    return satisfying(name, value, lambda x: low <= x <= high, f"between {low:g} and {high:g}")
 
 
 def one_of(name: str, value: Any, choices: tuple[str, ...]) -> str:
@@ -294,9 +290,9 @@ def label(name: str, value: Any) -> str:
     """A name: one line of printable text, not too long."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name} must be a string, got {shown(value)}")
-    good = 0 < len(value) <= LONGEST_LABEL and value.isprintable() and value.strip() == value
+    good = 0 < len(value) <= 200 and value.isprintable() and value.strip() == value
     if not good:
-        require(False, name, f"one line of 1 to {LONGEST_LABEL} printable characters", value)
+        require(False, name, "one line of 1 to 200 printable characters", value)
     return value
 
 

@@ -48,9 +48,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 from residua.errors import BrokenRecord
+
+T = TypeVar("T")
 
 VERSION = 1
 """The version of records that are written, and the latest that is read."""
@@ -111,6 +113,16 @@ def digest(text: str | bytes) -> str:
     return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
 
 
+class _Field(Generic[T]):
+    """A field of a record as an attribute; None where records of that type do not have it."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __get__(self, made: Record, owner: object = None) -> T:
+        return cast(T, made._values.get(self._name))
+
+
 @dataclass(frozen=True)
 class Record:
     """One entry, by its canonical text. Made by `record` or `read`, which check it."""
@@ -133,49 +145,25 @@ class Record:
         """The fields that are texts, numbers, true, false or null, and perhaps others."""
         return self.body
 
-    @property
-    def budget(self) -> str:
-        return str(self._values["budget"])
-
-    @property
-    def seq(self) -> int:
-        return int(self._values["seq"])
-
-    @property
-    def prev(self) -> str:
-        return str(self._values["prev"])
-
-    @property
-    def type(self) -> str:
-        return str(self._values["type"])
-
-    @property
-    def time(self) -> str:
-        return str(self._values["time"])
-
-    @property
-    def key(self) -> str | None:
-        """The caller's key, where something was asked under one."""
-        return self._values.get("key")
-
-    @property
-    def admitted(self) -> bool | None:
-        """The decision; None where nothing was asked."""
-        return self._values.get("admitted")
-
-    @property
-    def binding(self) -> str | None:
-        """The budget that refused, where one did."""
-        return self._values.get("binding")
+    budget = _Field[str]("budget")
+    seq = _Field[int]("seq")
+    prev = _Field[str]("prev")
+    type = _Field[str]("type")
+    time = _Field[str]("time")
+    key = _Field[str | None]("key")
+    """The caller's key, where something was asked under one."""
+    hold = _Field[str | None]("hold")
+    """The reservation that it begins, commits or ends."""
+    admitted = _Field[bool | None]("admitted")
+    """The decision; None where nothing was asked."""
+    binding = _Field[str | None]("binding")
+    """The budget that refused, where one did."""
+    reason = _Field[str | None]("reason")
 
     @property
     def mechanism(self) -> Mapping[str, Any] | None:
         """The full description of what was asked."""
         return self.body.get("mechanism")
-
-    @property
-    def reason(self) -> str | None:
-        return self._values.get("reason")
 
     @property
     def moves(self) -> bool:

@@ -21,6 +21,7 @@ Standard library only.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterable
 from contextvars import ContextVar
 from functools import lru_cache
@@ -35,9 +36,7 @@ OPERATIONS = 9_000_000_000
 takes."""
 MEMORY = 1 << 30
 """Bytes that one step of the work may hold."""
-_CALL = 5000
-"""What a step costs beside its arithmetic: some calls of the interpreter."""
-UNLIMITED = 1 << 100
+UNLIMITED = sys.maxsize
 """More than any limit."""
 
 P = ParamSpec("P")
@@ -77,7 +76,7 @@ class WorkBudget:
 
     __slots__ = (
         "activity",
-        "binding_budget",
+        "binding_outer",
         "counted_groundwork",
         "groundwork_operations",
         "just_computed",
@@ -95,11 +94,11 @@ class WorkBudget:
         self.activity, self.own_limit, self.memory_limit = activity, own_limit, memory_limit
         self.operation_limit: int = own_limit
         """The operations that are allowed: its own limit, or what is left of the outer one."""
-        self.binding_budget: WorkBudget = self
-        """The budget whose limit that is: this one or an outer one."""
+        self.binding_outer: WorkBudget | None = None
+        """The outer budget whose limit that is; None where it is its own."""
         if outer is not None and outer.operation_limit - outer.operations <= own_limit:
             self.operation_limit = outer.operation_limit - outer.operations
-            self.binding_budget = outer.binding_budget
+            self.binding_outer = outer.binding_outer or outer
         self.operations: int = 0
         """The operations that were counted so far."""
         self.groundwork_operations = 0
@@ -118,9 +117,10 @@ class WorkBudget:
         if self.operations > self.operation_limit:
             # All of it counts as used, whatever the last call added: the same from a cache.
             self.operations = self.operation_limit
-            millions = self.binding_budget.own_limit // 1_000_000
-            what = f"{self.binding_budget.activity} takes more than {millions:,} million operations"
-            raise TooExpensive(what, self.binding_budget)
+            binding = self.binding_outer or self
+            millions = binding.own_limit // 1_000_000
+            what = f"{binding.activity} takes more than {millions:,} million operations"
+            raise TooExpensive(what, binding)
         if self.peak_memory > self.memory_limit:
             what = f"{self.activity} takes more than {self.memory_limit >> 20:,} MB of memory"
             raise TooExpensive(what, self)
@@ -166,7 +166,7 @@ def work(operations: float, memory: float = 0) -> None:
     budget = _budget.get()
     if budget is None:
         return
-    budget.operations += int(operations) + _CALL
+    budget.operations += int(operations) + 5000
     if memory > budget.peak_memory:
         budget.peak_memory = int(memory)
     if budget.operations > budget.operation_limit or budget.peak_memory > budget.memory_limit:

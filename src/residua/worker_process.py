@@ -28,8 +28,6 @@ _BEGIN = (
 )
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """Several processes share the cores already, and each thread of these libraries takes memory."""
-_CHECK_INTERVAL = 1.0
-"""Seconds between two checks that the parent still runs."""
 
 
 class WorkerLost(Exception):
@@ -160,5 +158,5 @@ def _limit(memory: int | None, nice: int) -> None:
 def _watch(parent: int) -> None:
     """End with the parent, even one that was killed while this process computes."""
     while os.getppid() == parent:
-        time.sleep(_CHECK_INTERVAL)
+        time.sleep(1.0)
     os._exit(1)

@@ -34,7 +34,7 @@ from residua.adversary.finite import finite_atoms
 from residua.pld.arithmetic.exact import ExactAtoms
 from residua.pld.constructors import from_exact
 from residua.pld.lattice import exact_supremum
-from residua.pld.order.domination import Witness
+from residua.pld.order import Witness
 from residua.pld.pld import Pld
 
 Span = tuple[Fraction, Fraction | None]

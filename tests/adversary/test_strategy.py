@@ -12,8 +12,7 @@ from mpmath import mp
 import adversary_oracles as oracles
 import residua as rz
 from adversary.games import catalogue, sequence
-from residua.adversary.simulate import interval
-from residua.adversary.strategy import STOP
+from residua.adversary.strategy import STOP, interval
 
 COIN = rz.from_pair([0.25, 0.75], [0.75, 0.25])
 TORN = rz.from_pair([0.5, 0.25, 0.25, 0.0], [0.25, 0.5, 0.0, 0.25])
@@ -124,7 +123,7 @@ def test_trees_are_readable() -> None:
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()
 
 
 # -- played for real ------------------------------------------------------------------------

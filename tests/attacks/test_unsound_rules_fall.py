@@ -14,15 +14,13 @@ import residua as rz
 from residua.adversary.attack import Attack
 from residua.adversary.finite import finite_atoms
 from residua.adversary.rule import FilterRule, PlanRule
-from residua.adversary.unsound.any_order_renyi import (
-    AnyOrderRenyi,
-    fitted_query,
-    optimal_renyi_budget,
-)
-from residua.adversary.unsound.demonstrations import (
+from residua.adversary.unsound import (
     UNSOUND,
+    AnyOrderRenyi,
     CancelByReplay,
     SeveralBudgets,
+    fitted_query,
+    optimal_renyi_budget,
 )
 from residua.filters.target import renyi_budget
 from residua.pld.constructors import from_exact
@@ -141,7 +139,7 @@ def _upper_loss(coin: rz.Pld) -> tuple[object, object]:
 
 
 def _coin_divergence(alpha: float, p: object, q: object) -> object:
-    powers = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)  # type: ignore[operator]
+    powers = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
     return mp.log(powers) / (alpha - 1)
 
 

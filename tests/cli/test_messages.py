@@ -97,7 +97,7 @@ def test_reads_warn_of_a_restored_backup(command: tuple[str, ...], tmp_path: Pat
     before = anchor.read_bytes()
     (said,) = warned()
     assert said.startswith("warning: read-only: ")
-    assert "budget 'web': the anchor has record 2, but the store ends with record 1" in said
+    assert "budget 'web': record 2 was acknowledged, but the store ends with record 1" in said
     assert anchor.read_bytes() == before and store.read_bytes() == kept, "nothing is written"
     anchor.unlink()
     (said,) = warned()

@@ -18,14 +18,14 @@ from mpmath import mp, mpf
 import adversary_oracles as oracles
 import residua as rz
 from oracles import gaussian, gaussian_tradeoff
-from residua.adversary.natural.guarantee import best_plan, total
+from residua.adversary.natural_guarantee import best_plan, total
 from residua.figures import gallery
 from residua.figures.counterexamples import (
     Counterexample,
     gaussian_budgets,
     natural_filter_fails,
 )
-from residua.figures.gallery import GALLERY, ROUNDS, GuaranteePicture, guarantee_by_rounds
+from residua.figures.gallery import GALLERY, GuaranteePicture, guarantee_by_rounds
 from residua.figures.picture import Picture, tradeoff_line
 from residua.figures.strategy import COIN, REVEAL, StrategyPicture
 from residue_oracles import Check
@@ -39,7 +39,7 @@ def pictures() -> dict[str, Picture]:
     """All of them; the guarantee at the rounds that its caption names."""
     named = {name: make(lambda done, whole: None) for name, make in GALLERY.items()
              if name != GuaranteePicture.name}  # fmt: skip
-    return {**named, GuaranteePicture.name: guarantee_by_rounds(rounds=(10, 11, 100, ROUNDS[-1]))}
+    return {**named, GuaranteePicture.name: guarantee_by_rounds(rounds=(10, 11, 100, 200))}
 
 
 # -- the GDP residue ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 
 import residua as rz
 from residua import mechanisms
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.adversary.natural_filter import AdditiveProfileFilter
 from residua.filters.query import Query
 
 

@@ -103,8 +103,8 @@ def test_a_repr_can_be_pasted_back() -> None:
 
 def test_memory_is_eight_bytes_of_budget_a_subject() -> None:
     from residua.individual.cost_model import pricing_for
-    from residua.individual.engines.memory import Columns
     from residua.individual.header import make_header
+    from residua.individual.memory import Columns
 
     filter = rz.GdpResidueFilter(mu=1.0)
     columns = Columns(make_header(filter, "start", False, None).with_types(("int64",)))

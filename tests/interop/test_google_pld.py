@@ -8,7 +8,7 @@ import pytest
 
 import residua as rz
 
-plds = pytest.importorskip("residua.interop.dp_accounting.plds")
+plds = pytest.importorskip("residua.interop.google_pld")
 from_google_pld, to_google_pld = plds.from_google_pld, plds.to_google_pld
 
 EPS = np.array([0.0, 0.05, 0.3, 0.7, 1.5, 3.0])

@@ -20,7 +20,7 @@ from residua import mechanisms
 from residua.filters.potential.renyi_commit import Commit
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.described_query import describe_query
-from residua.ledger.domain.receipts import BudgetSnapshots, snapshots_of
+from residua.ledger.domain.receipts import BudgetSnapshots
 from residua.mechanisms import (
     ApproximateDp,
     Composed,
@@ -392,7 +392,7 @@ def test_nothing_is_recommended_for_another_relation_or_unit(
         for ask in (ledger.check, ledger.spend, ledger.reserve):
             refused = ask(budgets, query)
             assert not refused.admitted and refused.binding == "b"
-            assert refused.largest is None and snapshots_of(refused).largest_soon is None
+            assert refused.largest is None and refused.remainder.largest_soon is None
     replayed = [ledger.spend("b", query, key="k").largest for _ in range(2)]
     assert replayed == [None, None]
 
@@ -564,8 +564,8 @@ def test_several_calls_share_a_transaction_and_one_that_fails_leaves_the_others_
 def test_what_is_left_is_worked_out_only_when_it_is_asked_for(ledger: rz.Ledger) -> None:
     ledger.create_budget("b", rz.GdpResidueFilter(1.0))
     receipt = ledger.spend("b", Laplace(20.0))
-    assert isinstance(receipt._snapshots, BudgetSnapshots) and "remaining" not in vars(
-        receipt._snapshots
+    assert isinstance(receipt.remainder, BudgetSnapshots) and "remaining" not in vars(
+        receipt.remainder
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import residua as rz
-from residua.planning.frontier import FAMILIES, frontier
+from residua.planning.how_many import FAMILIES, frontier
 
 
 @pytest.mark.parametrize("filter", [rz.GdpResidueFilter(0.5), rz.RenyiFilter(alpha=12.0, rho=0.4)])

@@ -16,7 +16,7 @@ import residua as rz
 from mixture_oracles import Blend
 from oracles import Law
 from residua.bounds import Interval
-from residua.pld.families.laplace import Laplace
+from residua.pld.families.symmetric import Laplace
 
 
 def law_of(pld: rz.Pld) -> Law:

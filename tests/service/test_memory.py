@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
+import resource
 import tracemalloc
 import weakref
 from contextlib import suppress
@@ -12,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from residua import sized_cache
+from residua import sizes
 from residua.ledger.operations import committer
 from residua.service import serving
 from residua.service.api.routes.asking import query_of
@@ -34,7 +36,7 @@ def test_long_queries_do_not_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     Caches that counted entries kept two megabytes of each of the longest, and thousands of them.
     """
-    monkeypatch.setattr(sized_cache, "MOST_CHARACTERS", 200_000)
+    monkeypatch.setattr(sizes, "MOST_CHARACTERS", 200_000)
     with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
         ledger.create_budget("b", rz.BasicFilter(1.0, 1e-6))
         reading = ledger.with_compute(not_here)
@@ -65,8 +67,50 @@ def test_a_decision_elsewhere_leaves_no_description_behind(
         parts = [{"kind": "gaussian", "sigma": 5000.0 + i} for i in range(250)]
         query = query_of({"kind": "composed", "mechanisms": parts})
         ledger.with_compute(lambda do, *arguments: do(*arguments)).check("b", query)
-        kept = [text for _, _, _, text in ledger._committer._early._known]
+        kept = [key[3] for key in ledger._committer._early._known]
         assert len(query.text) > 5_000 and kept and max(map(len, kept)) < 100
+
+
+def test_spends_leave_no_garbage(tmp_path: Path) -> None:
+    """What they made is gone at once, and does not wait for the collector."""
+    with rz.open_ledger(f"sqlite:///{tmp_path}/b.db", anchor=tmp_path / "anchor") as ledger:
+        ledger.create_budget("b", rz.AutoFilter(1.0, 1e-6))
+        ask = ledger.with_compute(not_here).check
+        ledger.spend("b", rz.Gaussian(sigma=500.0))
+
+        def work(first: int) -> None:
+            for n in range(first, first + 10):
+                ledger.spend("b", rz.Gaussian(sigma=5000.0 + n))
+                ask("b", rz.Gaussian(sigma=50.0 + n))
+
+        work(0)
+        gc.collect()
+        gc.disable()
+        try:
+            work(10)
+            assert gc.collect() < 10
+        finally:
+            gc.enable()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="this is not glibc")
+def test_memory_that_a_burst_left_is_given_back() -> None:
+    """Also where blocks that are still used lie behind it."""
+    made = [bytearray(16 * 1024) for _ in range(4000)]
+    kept = made[::50]
+    whole = resident()
+    del made
+    before = resident()
+    loop = asyncio.new_event_loop()
+    serving._collect_garbage(loop)
+    loop.close()
+    assert len(kept) == 80 and before > whole - 10 * MEGABYTE
+    assert resident() < whole - 40 * MEGABYTE
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def test_old_garbage_is_collected_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import random
 import residua as rz
 from residua import mechanisms as m
 from residua import provable, sizes
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
+from residua.adversary.natural_filter import AdditiveProfileFilter
 from residua.provable import forms
 
 FILTERS = (
@@ -46,10 +46,10 @@ class Draw(random.Random):
         return self.choice((1.0, 1.0, 0.0, self.size(1e-3, 1e3)))
 
     def rate(self) -> float:
-        return self.choice((0.0, 1.0, 0.5, self.wide(1e-4, 1.0, forms.LEAST_SHARE, 1.0)))
+        return self.choice((0.0, 1.0, 0.5, self.wide(1e-4, 1.0, *forms.RANGES["sampling_rate"])))
 
     def delta(self) -> float:
-        return self.choice((0.0, self.wide(1e-9, 1e-3, forms.LEAST_MASS, 0.9)))
+        return self.choice((0.0, self.wide(1e-9, 1e-3, forms.RANGES["delta"][0], 0.9)))
 
     # -- mechanisms ---------------------------------------------------------------------
 
@@ -73,13 +73,14 @@ class Draw(random.Random):
         return self.leaf(self.choice(LEAVES))
 
     def leaf(self, kind: str) -> m.Mechanism:
-        s, k = self.sensitivity(), self.choice((0, 1, 1, 2, 3, 10, 50, forms.LARGEST_SHIFT))
+        largest = forms.RANGES["sensitivity of discrete_laplace"][1]
+        s, k = self.sensitivity(), self.choice((0, 1, 1, 2, 3, 10, 50, largest))
         if kind == "gaussian":
             return m.Gaussian(sigma=self.noise(s or 1.0), sensitivity=s)
         if kind == "laplace":
             return m.Laplace(self.noise(s or 1.0), s)
         if kind == "discrete_gaussian":
-            sigma = self.wide(0.5, 50.0, 1 / 128, forms.LARGEST_SIGMA)
+            sigma = self.wide(0.5, 50.0, *forms.RANGES["sigma of discrete_gaussian"])
             if self.random() < 0.3:
                 sigma, k = self.size(1e-2, 1e9), self.choice((k, self.randint(1, 10**6)))
             return m.DiscreteGaussian(sigma=sigma, sensitivity=k)
@@ -114,7 +115,7 @@ class Draw(random.Random):
         if kind == "gdp":
             return m.Gdp(self.eps())
         if kind == "zcdp":
-            rho = self.wide(1e-6, 1.0, forms.LEAST_SIZE**2, forms.LARGEST_SIZE)
+            rho = self.wide(1e-6, 1.0, *forms.RANGES["rho"])
             xi, delta = self.choice((0.0, self.eps())), self.choice((0.0, 0.0, self.delta()))
             return m.Zcdp(self.choice((0.0, rho, rho, rho)), xi, delta)
         if kind == "rdp":
@@ -129,7 +130,7 @@ class Draw(random.Random):
     def _mixture(self) -> m.Mechanism:
         weights = [self.random() for _ in range(self.randint(1, 5))]
         shifts = [self.choice((0.0, self.random(), self.size(1e-3, 1.0))) for _ in weights]
-        sigma = self.noise(1.0, forms.LARGEST_MIXTURE)
+        sigma = self.noise(1.0, forms.RANGES["sensitivity / sigma of subsampled_gaussian"][1])
         return m.MixtureOfGaussians(
             sigma, tuple(shifts), tuple(weight / sum(weights) for weight in weights)
         )
@@ -161,7 +162,8 @@ class Draw(random.Random):
             slack = self.choice((delta, 0.5, 0.0))
             return rz.BasicFilter(self.wide(0.1, 10.0, forms.LEAST_SIZE, 600.0), slack)
         if kind == "renyi":
-            alpha = 1.0 + self.wide(0.1, 50.0, 2 * provable.LEAST_ORDER, provable.LARGEST_ORDER / 2)
+            low, high = provable.FILTER_RANGES["alpha - 1"]
+            alpha = 1.0 + self.wide(0.1, 50.0, 2 * low, high / 2)
             return rz.RenyiFilter(alpha, self.wide(0.1, 50.0, 1e-9, 1e6))
         if kind == "renyi_curve":
             orders = [1.0 + self.wide(0.1, 50.0, 1e-3, 1e4) for _ in range(self.randint(1, 4))]
@@ -172,7 +174,7 @@ class Draw(random.Random):
             aside, way = self.choice((0.5, 0.1)), self.choice(("best", "whitehouse"))
             return rz.ApproximateZcdpFilter(eps, delta, delta * aside, way)
         if kind in ("gdp", "gdp_residue"):
-            mu = self.wide(0.1, 10.0, forms.LEAST_SIZE, provable.LARGEST_MU)
+            mu = self.wide(0.1, 10.0, *provable.FILTER_RANGES["mu"])
             return rz.GdpFilter(mu) if kind == "gdp" else rz.GdpResidueFilter(mu)
         if kind == "approximate_gdp_residue":
             return rz.ApproximateGdpResidueFilter(self.wide(0.1, 10.0, 1e-6, 60.0), self.delta())

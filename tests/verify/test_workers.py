@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from residua.errors import LedgerError
-from residua.verify.workers import spread
+from residua.verify.chains.steps import spread
 
 SCRIPT = """
 import sys

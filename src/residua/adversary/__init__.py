@@ -5,16 +5,14 @@ Read it in this order:
     rule                     what an analyst may ask next: histories, plans, filters, updates
     finite                   queries as rational atoms, on a stated side
     worst_case               the exact value of a rule
-    strategy, simulate       the adversary that attains it, on paper and for real
+    strategy                 the adversary that attains it, on paper and simulated
     attack                   a rule against its promise; every filter must survive the suite
     freeness                 when the natural filter is free, and why it is not
-    natural/filter,
-    guarantee                the natural filter, and what it really guarantees
-    natural/strongest        the strongest known adversary of the natural filter
-    natural/discretise,
-    buckets,
-    additive_profile         sizes of losses, and the filter that adds them up
-    unsound/                 rules that look safe and are not, for demonstration
+    natural_guarantee        what the natural filter really guarantees
+    strongest                its strongest known adversary
+    natural_filter           that filter, and the one that adds up losses of each size
+    discretise, buckets      sizes of losses, and what they guarantee
+    unsound                  rules that look safe and are not, for demonstration
 
 What is used most is at the top level (`rz.worst_case`). These are the parts of the proofs:
 
@@ -25,16 +23,16 @@ What is used most is at the top level (`rz.worst_case`). These are the parts of 
     rz.adversary.largest_total, overflow              how much of a size passes, how often it occurs
 """
 
-from residua.adversary.natural.buckets import Plan
-from residua.adversary.natural.discretise import (
+from residua.adversary.buckets import Plan
+from residua.adversary.discretise import (
     generalised_response,
     largest_total,
     overflow,
     tail_mass,
 )
-from residua.adversary.natural.guarantee import guarantee_curve
-from residua.adversary.natural.strongest import natural_attack
+from residua.adversary.natural_guarantee import guarantee_curve
 from residua.adversary.rule import natural_update
+from residua.adversary.strongest import natural_attack
 
 __all__ = [
     "Plan",

@@ -47,18 +47,12 @@ from residua.pld.constructors import (
     laplace,
     pure_dp,
 )
-from residua.pld.curve.reads import kinks
+from residua.pld.curve import kinks
 from residua.pld.discretise.finite import listed_atoms
+from residua.pld.order import Witness
 from residua.pld.order.compare import dominated
-from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld
 from residua.pld.pld import query as as_pld
-
-LARGEST_LOG = 690.0
-"""Thresholds are `e^t` with `|t|` up to this."""
-SEARCH_POINTS, SEARCH_STEPS = 800, 12
-"""Of the search for the largest gap: an even net, then steps that narrow down. More of them miss
-fewer gaps and take longer."""
 
 
 def largest_gap(value: Pld, budget: Pld) -> Witness | None:
@@ -77,28 +71,29 @@ def largest_gap(value: Pld, budget: Pld) -> Witness | None:
 def _widest(value: Pld, budget: Pld) -> tuple[float, float]:
     """The point `x` where `value` rises farthest above `budget` and by how much, as searched."""
 
-    def gap(t: Floats) -> Floats:
+    def highest(t: Floats) -> tuple[int, float]:
         x = np.exp(t)
-        found: Floats = np.asarray(value.hockey_stick(x)) - np.asarray(budget.hockey_stick(x))
-        return found
+        gaps = np.asarray(value.hockey_stick(x)) - np.asarray(budget.hockey_stick(x))
+        best = int(np.argmax(gaps))
+        return best, float(gaps[best])
 
+    ends = -690.0, 690.0  # of `ln x`: its exponentials are floats
     # A finite PLD with more kinks is searched as if it were smooth.
     stops = np.concatenate([np.zeros(1), kinks(value, 1 << 17), kinks(budget, 1 << 14)])
     # Masses at infinity show past the kinks, where a smooth budget has come down.
-    net = np.linspace(stops.min() - 12.0, stops.max() + 12.0, SEARCH_POINTS)
-    places = np.unique(np.clip(np.concatenate([stops, net]), -LARGEST_LOG, LARGEST_LOG))
-    heights = gap(places)
-    best = int(np.argmax(heights))
-    found = float(places[best]), float(heights[best])
+    # An even net, then steps that narrow down: more of them miss fewer gaps and take longer.
+    net = np.linspace(stops.min() - 12.0, stops.max() + 12.0, 800)
+    places = np.unique(np.clip(np.concatenate([stops, net]), *ends))
+    best, height = highest(places)
+    at = float(places[best])
     step = float(np.max(np.diff(places)[max(best - 1, 0) : best + 1], initial=1e-6))
-    for _ in range(SEARCH_STEPS):
-        near = found[0] + step * np.linspace(-1.0, 1.0, 17)
-        near = np.clip(near, -LARGEST_LOG, LARGEST_LOG)
-        heights = gap(near)
-        best, step = int(np.argmax(heights)), step / 8.0
-        if heights[best] > found[1]:
-            found = float(near[best]), float(heights[best])
-    return math.exp(found[0]), found[1]
+    for _ in range(12):
+        near = np.clip(at + step * np.linspace(-1.0, 1.0, 17), *ends)
+        best, reached = highest(near)
+        step /= 8.0
+        if reached > height:
+            at, height = float(near[best]), reached
+    return math.exp(at), height
 
 
 @dataclass(frozen=True)
@@ -201,8 +196,6 @@ def judge(worst: WorstCase, guarantee: Pld) -> Attack:
     return Attack(Verdict.NO, found.gap, found.x, strategy, found.gap, guarantee, worst)
 
 
-SUITE_ROUNDS = 3
-"""Rounds in which the suite attacks with finite catalogues; two with the others."""
 _MENU = [{"kind": "pure_dp", "eps": eps} for eps in (0.25, 0.5)]
 EXAMPLES: dict[str, dict[str, Any]] = {
     "pure": {"eps": 1.1},
@@ -270,11 +263,11 @@ def _binomial(n: int) -> Pld:
 
 
 def survivors(kinds: tuple[str, ...] | None = None) -> Iterator[tuple[str, str, Attack]]:
-    """Attack every filter with every catalogue."""
+    """Attack every filter with every catalogue: three rounds, two where losses are continuous."""
     rough = 0.05  # in eps: keeps the compositions of continuous losses small
     for kind in kinds if kinds is not None else tuple(KINDS):
         filter = example(kind)
         for name, queries in catalogues().items():
             finite = all(query.is_finite for query in queries)
-            rounds, coarse = (SUITE_ROUNDS, None) if finite else (2, rough)
+            rounds, coarse = (3, None) if finite else (2, rough)
             yield kind, name, attack_filter(filter, queries, rounds, accuracy=rough, coarse=coarse)

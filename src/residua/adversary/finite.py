@@ -33,20 +33,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
-from residua.bounds import Floats
-from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side, exp_of, floats, region
-from residua.pld.curve.reads import right_half
+from residua.pld.arithmetic.exact import (
+    EXACT_IDENTITY,
+    GRID,
+    ExactAtoms,
+    Side,
+    exp_of,
+    floats,
+    region,
+)
+from residua.pld.curve import right_half
 from residua.pld.discretise.finite import Profile, finite, listed_atoms, region_above
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
-
-GRID = 1 << 400
-"""Testing regions are rounded to multiples of `1 / GRID`."""
 
 
 def coarsen(atoms: ExactAtoms, side: Side, share: float) -> ExactAtoms:
@@ -135,8 +140,6 @@ RESPONSE_BITS = 64
 """Masses of randomized responses are rounded to multiples of 2^-RESPONSE_BITS, or finer."""
 ACCURACY = 1e-3
 """The accuracy of queries that are not finite, in `eps`, unless another is asked for."""
-MOST_WRITTEN_ATOMS, MOST_FACTORS = 1 << 16, 200
-"""A composition of more is not written out atom by atom."""
 
 
 def is_exact(pld: Pld) -> bool:
@@ -161,8 +164,8 @@ def finite_atoms(pld: Pld, side: Side, accuracy: float = ACCURACY) -> ExactAtoms
 
 @remembered(maxsize=4096)
 def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
-    """All atoms of a small composition of finite factors; None for anything else."""
-    if pld.gaussian is not None or sum(pld.terms.values()) > MOST_FACTORS:
+    """All atoms of a composition of at most 200 finite factors; None for anything else."""
+    if pld.gaussian is not None or sum(pld.terms.values()) > 200:
         return None
     whole = EXACT_IDENTITY
     for factor, n in pld.terms.items():
@@ -173,7 +176,7 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
         else:
             return None
         for _ in range(n):
-            if len(whole) * len(atoms) > MOST_WRITTEN_ATOMS:
+            if len(whole) * len(atoms) > 1 << 16:
                 return None
             whole = whole.compose(atoms)
     return whole
@@ -192,16 +195,10 @@ def _response(factor: RandomizedResponse, side: Side) -> ExactAtoms:
 
 
 def _smooth(pld: Pld, side: Side, accuracy: float) -> ExactAtoms:
-    back = pld.reverse()
-
-    def right(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        return right_half(pld, t, dt, accuracy)
-
-    def left(t: Floats, dt: float) -> tuple[Floats, Floats]:
-        return right_half(back, t, dt, accuracy)
-
-    ends = (float(pld.mass_at_infinity_bounds.lo), float(back.mass_at_infinity_bounds.lo))
-    made = finite(Profile(right, left, ends), accuracy, side)
+    ways = pld, pld.reverse()
+    right, left = (partial(right_half, way, accuracy=accuracy) for way in ways)
+    ends = tuple(float(way.mass_at_infinity_bounds.lo) for way in ways)
+    made = finite(Profile(right, left, (ends[0], ends[1])), accuracy, side)
     if made.is_identity:
         return EXACT_IDENTITY
     return coarsen(listed_atoms(made).exact, side, accuracy)

@@ -39,8 +39,8 @@ from residua.pld.arithmetic.exact import ExactAtoms, region
 from residua.pld.constructors import from_exact
 from residua.pld.families.atoms import Atoms
 from residua.pld.lattice import exact_supremum
+from residua.pld.order import Witness
 from residua.pld.order.compare import dominated
-from residua.pld.order.domination import Witness
 from residua.pld.pld import Pld
 
 Triple = tuple[Pld, Pld, Pld]

@@ -265,10 +265,6 @@ def _verdict(spent: Pld, budget: Pld) -> Verdict:
     return dominated(spent, budget).verdict
 
 
-MOST_COMPOSITIONS = 5_000
-"""How many compositions of a catalogue are listed: pairs of them are compared."""
-
-
 def closure(losses: Sequence[Pld], rounds: int) -> dict[tuple[int, ...], Pld]:
     """`𝓛^{<rounds}`: the compositions of fewer than `rounds` queries; `Id` is the first.
 
@@ -280,13 +276,14 @@ def closure(losses: Sequence[Pld], rounds: int) -> dict[tuple[int, ...], Pld]:
         Each composition by how many of each query it takes.
 
     Raises:
-        TooLargeError: there are more than `MOST_COMPOSITIONS` of them.
+        TooLargeError: there are more than 5,000 of them: pairs of them are compared.
     """
     size = comb(len(losses) + rounds - 1, rounds - 1)
-    if size > MOST_COMPOSITIONS:
+    most = 5_000
+    if size > most:
         raise TooLargeError(
             f"{len(losses)} queries have {size} compositions of fewer than {rounds} queries,"
-            f" more than the limit of {MOST_COMPOSITIONS}"
+            f" more than the limit of {most}"
         )
     members: dict[tuple[int, ...], Pld] = {}
     for length in range(rounds):

@@ -1,40 +1,56 @@
-"""Adversaries on paper: which query first, and which next after which outcome.
+"""Adversaries on paper and played: which query first, and which next after which outcome.
 
 A strategy asks a query, looks at its loss, and goes on with the strategy for that loss. Its PLD is
 given by adaptive composition: the outcome `(i, j)` has the mass `p_i p'_{i,j}` under `P` and
 `q_i q'_{i,j}` under `Q`, where `p'_i, q'_i` belong to what follows outcome `i`.
 
 The best answer to a threshold: `h_{L ⊕ V}(x) = p_inf + Σ p_i h_V(x e^{-z_i})`, so after the
-outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining`).
+outcome `z_i` the adversary goes on with what is best at `x e^{-z_i}` (`attaining` in
+`worst_case.py`).
 
 A query with a continuous loss is looked at through finitely many outcomes: `seen`, a PLD dominated
 by the query's, is what is left of it by some processing of the answer (Blackwell).
+
+**Simulation.** A strategy is played against a filter many times (`simulate`). Answers are drawn as
+the first data set gives them (`P`), and each run scores `(1 - x e^-Z)_+` for its total loss `Z`:
+the likelihood-ratio estimator, whose mean is `h(x)` exactly, while counting events under both data
+sets would take a difference of two proportions.
+
+The confidence interval is for means of variables in [0, 1], valid at every sample size: the better
+end of the Chernoff bound in its relative-entropy form (Hoeffding 1963), which for coin flips is
+close to Clopper–Pearson, and of the empirical Bernstein bound (Maurer and Pontil 2009), each side
+of each at a quarter of the error.
+
+Runs are independent, so how many of them see each outcome is multinomial: a million runs cost as
+much as the outcomes they meet.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import groupby
 from math import lcm
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import rel_entr
 
 from residua import checks
 from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irrational_factors
-from residua.bounds import Verdict
+from residua.bounds import Interval, Verdict
 from residua.errors import ArgumentError
+from residua.filters.base import Filter
 from residua.filters.query import Query, as_query, describe, loss_of
-from residua.pld.arithmetic.exact import ExactAtoms, Side, from_masses, region
+from residua.filters.state import State
+from residua.pld.arithmetic.exact import ExactAtoms, Side, floats, from_masses, region
 from residua.pld.constructors import from_exact, identity
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
-
-if TYPE_CHECKING:
-    from residua.adversary.worst_case import Game, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,38 +205,6 @@ STOP = Strategy(identity())
 """Ask nothing more."""
 
 
-def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
-    """The strategy of a game that attains its lower side at the threshold `x`.
-
-    Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
-    """
-
-    @cache
-    def best(state: Hashable, left: int, at: Fraction) -> Strategy:
-        moves = game.moves(state) if left > 0 else ()
-        found, height = None, max(1 - at, Fraction(0))
-        for move in moves:
-            own, rest = game.atoms(move.loss, "below"), values[move.state, left - 1]
-            reached = Fraction(own.p_inf, own.p_den) + sum(
-                Fraction(own.p[i], own.p_den) * rest.hockey_stick(at / own.kink(i))
-                for i in range(len(own))
-            )
-            if reached > height:
-                found, height = (move, own), reached
-        if found is None:
-            return STOP
-        move, own = found
-        if move.loss.is_identity:
-            return best(move.state, left - 1, at)
-        then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
-        if all(after.stops for after in then):
-            return Strategy(move.loss)
-        seen = None if irrational_factors(move.loss) is not None else from_exact(own)
-        return Strategy(move.loss, then, seen)
-
-    return best(game.rule.start, rounds, x)
-
-
 def _shift_region(atoms: ExactAtoms, side: Side, roundings: int) -> ExactAtoms:
     """The testing region moved outwards or inwards by `roundings` units of 2^-RESPONSE_BITS."""
     if roundings == 0:
@@ -246,3 +230,113 @@ def _is_refuted(seen: Pld, loss: Pld) -> bool:
 def _loss_at(atoms: ExactAtoms, i: int) -> float:
     kink = atoms.kink(i)
     return math.log(kink.numerator) - math.log(kink.denominator)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What a strategy was seen to achieve at `x`."""
+
+    x: float
+    estimate: float
+    interval: Interval
+    """Contains the exact `h(x)` with the stated confidence."""
+    samples: int
+    refused: int
+    """Runs in which the filter refused at least one query (the run then passes)."""
+
+
+def simulate(
+    strategy: Strategy,
+    x: float,
+    filter: Filter | None = None,
+    *,
+    samples: int = 100_000,
+    seed: int | None = None,
+    confidence: float = 0.99,
+) -> Simulation:
+    """Play a strategy many times and estimate the `h(x)` that it achieves.
+
+    Args:
+        strategy: what is asked.
+        x: the threshold, `e^eps`.
+        filter: decides each query; a run ends with the first refusal. None admits everything.
+        samples: how many runs are played.
+        seed: random seed.
+        confidence: of the interval.
+
+    Returns:
+        The estimate, and an interval that contains the exact value with that confidence.
+    """
+    checks.instance("strategy", strategy, Strategy, "a Strategy")
+    if filter is not None:
+        checks.instance("filter", filter, Filter, "a Filter")
+    x = checks.positive("x", x)
+    samples = checks.count("samples", samples)
+    checks.require(samples >= 2, "samples", "2 or more", samples)
+    confidence = checks.between("confidence", confidence, 0.5, 1.0 - 1e-9)
+    random, state = np.random.default_rng(seed), None if filter is None else filter.initial()
+    played = _play(filter, random, strategy, samples, 0.0, state)
+    runs, losses, refused = zip(*played, strict=True)
+    counts = np.array(runs)
+    scores = np.maximum(0.0, -np.expm1(np.minimum(math.log(x) - np.array(losses), 0.0)))
+    bounds = interval(scores, counts, 1.0 - confidence)
+    estimate = float(scores @ counts) / samples
+    return Simulation(x, estimate, bounds, samples, int(counts @ np.array(refused)))
+
+
+def _play(
+    filter: Filter | None,
+    random: np.random.Generator,
+    strategy: Strategy,
+    runs: int,
+    loss: float,
+    state: State | None,
+) -> Iterator[tuple[int, float, bool]]:
+    """Play `runs` runs on: how many end with which total loss, and whether by a refusal."""
+    if strategy.stops:
+        yield runs, loss, False
+        return
+    if filter is not None and state is not None:
+        decision = filter.decide(state, strategy.query)
+        if not decision.admitted:
+            yield runs, loss, True
+            return
+        state = decision.state
+    own = strategy.outcomes("below")
+    p, q = floats(own.p, own.p_den), floats(own.q, own.q_den)
+    drawn = np.append(p, own.p_inf / own.p_den)
+    *counts, infinite = random.multinomial(runs, drawn / drawn.sum()).tolist()
+    if infinite:
+        yield infinite, math.inf, False
+    then = strategy.then or (STOP,) * len(counts)
+    for count, more, after in zip(counts, np.log(p / q).tolist(), then, strict=True):
+        if count:
+            yield from _play(filter, random, after, count, loss + more, state)
+
+
+def interval(scores: Any, counts: Any, error: float) -> Interval:
+    """Confidence interval for the mean of scores in [0, 1], `counts` of each."""
+    samples = float(counts.sum())
+    mean = float(scores @ counts) / samples
+    variance = float(((scores - mean) ** 2) @ counts) / (samples - 1.0)
+    log, more = math.log(4.0 / error), math.log(8.0 / error)
+    bernstein = math.sqrt(2.0 * variance * more / samples) + 7.0 * more / (3.0 * (samples - 1.0))
+    low = max(mean - bernstein, _entropy_end(mean, log / samples, -1.0), 0.0)
+    high = min(mean + bernstein, _entropy_end(mean, log / samples, 1.0), 1.0)
+    return Interval(low, high)
+
+
+def _entropy_end(mean: float, budget: float, sign: float) -> float:
+    """The farthest `m` on one side with `KL(mean || m) <= budget`, rounded outwards."""
+    inner, outer = mean, 1.0 if sign > 0 else 0.0
+    for _ in range(100):
+        middle = 0.5 * (inner + outer)
+        inside = _relative_entropy(mean, middle) <= budget
+        inner, outer = (middle, outer) if inside else (inner, middle)
+    return outer
+
+
+def _relative_entropy(a: float, b: float) -> float:
+    if not 0.0 < b < 1.0:
+        return 0.0 if a == b else math.inf
+    return float(rel_entr(a, b) + rel_entr(1.0 - a, 1.0 - b))

@@ -30,15 +30,16 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, reduce
+from functools import cache, cached_property, reduce
 from graphlib import CycleError, TopologicalSorter
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
 from residua import checks
-from residua.adversary.finite import ACCURACY, coarsen, finite_atoms, is_exact
+from residua.adversary.finite import ACCURACY, coarsen, finite_atoms, irrational_factors, is_exact
 from residua.adversary.rule import Move, Rule, as_rounds
+from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Interval, float_down, float_up
 from residua.errors import TooLargeError
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms, Side
@@ -46,18 +47,13 @@ from residua.pld.constructors import from_exact
 from residua.pld.lattice import exact_supremum
 from residua.pld.pld import Pld
 
-if TYPE_CHECKING:
-    from residua.adversary.strategy import Strategy
-
-LIMIT = 100_000
-"""The most states that are valued, unless another limit is given."""
 MOST_ROUNDS = 64
 """How many rounds are added, at most, where no number of them is given."""
 MOST_HISTORIES = 1 << 12
 """How many histories of a `HistoryRule` are followed, at most, where no rounds are given."""
 
 Progress = Callable[[int, int], None]
-"""Called with the states valued so far and all of them."""
+"""Called with the steps that are done, such as states valued, and all of them."""
 Values = dict[tuple[Hashable, int], ExactAtoms]
 
 
@@ -108,8 +104,6 @@ class WorstCase:
 
     def strategy(self, x: Any) -> Strategy:
         """The adversary that attains the lower side (the value itself where exact) at `x > 0`."""
-        from residua.adversary.strategy import attaining
-
         at = Fraction(checks.positive("x", x))
         return attaining(self._game, self._below, self.rounds, at)
 
@@ -129,7 +123,7 @@ def worst_case(
     *,
     accuracy: float = ACCURACY,
     coarse: float | None = None,
-    limit: int = LIMIT,
+    limit: int = 100_000,
     tolerance: float = 1e-6,
     progress: Progress | None = None,
 ) -> WorstCase:
@@ -327,9 +321,12 @@ def _solve_any_rounds(game: Game, tolerance: float) -> WorstCase:
 
 def _solve_histories(game: Game, tolerance: float) -> WorstCase:
     """The same where states are histories: by the value of the empty one."""
-    longest = _longest_history(game)
+    longest: int | None = None
+    with suppress(TooLargeError):
+        layers = game.layers(MOST_ROUNDS + 1)
+        longest = None if layers[-1] else max(len(layers) - 2, 1)
     if longest is not None:
-        return replace(_solve_rounds(game, max(longest, 1)), unlimited=True)
+        return replace(_solve_rounds(game, longest), unlimited=True)
     found: WorstCase | None = None
     before = EXACT_IDENTITY
     for rounds in range(1, MOST_ROUNDS + 1):
@@ -347,15 +344,6 @@ def _solve_histories(game: Game, tolerance: float) -> WorstCase:
     return found
 
 
-def _longest_history(game: Game) -> int | None:
-    """How many queries the longest history has; None if it does not end within the limits."""
-    try:
-        layers = game.layers(MOST_ROUNDS + 1)
-    except TooLargeError:
-        return None
-    return None if layers[-1] else len(layers) - 2
-
-
 def _curve_distance(old: ExactAtoms, new: ExactAtoms) -> float:
     """The largest distance between two curves, one above the other: at a kink of either."""
     gaps = [new.hockey_stick(new.kink(i)) - old.hockey_stick(new.kink(i)) for i in range(len(new))]
@@ -363,3 +351,35 @@ def _curve_distance(old: ExactAtoms, new: ExactAtoms) -> float:
     gaps += [new.hockey_stick(x) - old.hockey_stick(x) for x in kinks]
     ends = Fraction(new.p_inf, new.p_den) - Fraction(old.p_inf, old.p_den)
     return float(np.max([float(gap) for gap in [*gaps, ends]]))
+
+
+def attaining(game: Game, values: Values, rounds: int, x: Fraction) -> Strategy:
+    """The strategy of a game that attains its lower side at the threshold `x`.
+
+    Exactly so for rational queries; with irrational ones, up to a few times 2^-64.
+    """
+
+    @cache
+    def best(state: Hashable, left: int, at: Fraction) -> Strategy:
+        moves = game.moves(state) if left > 0 else ()
+        found, height = None, max(1 - at, Fraction(0))
+        for move in moves:
+            own, rest = game.atoms(move.loss, "below"), values[move.state, left - 1]
+            reached = Fraction(own.p_inf, own.p_den) + sum(
+                Fraction(own.p[i], own.p_den) * rest.hockey_stick(at / own.kink(i))
+                for i in range(len(own))
+            )
+            if reached > height:
+                found, height = (move, own), reached
+        if found is None:
+            return STOP
+        move, own = found
+        if move.loss.is_identity:
+            return best(move.state, left - 1, at)
+        then = tuple(best(move.state, left - 1, at / own.kink(i)) for i in range(len(own)))
+        if all(after.stops for after in then):
+            return Strategy(move.loss)
+        seen = None if irrational_factors(move.loss) is not None else from_exact(own)
+        return Strategy(move.loss, then, seen)
+
+    return best(game.rule.start, rounds, x)

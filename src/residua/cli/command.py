@@ -42,8 +42,10 @@ def command(
 ) -> Callable[[Callable[..., Result | None]], Callable[..., None]]:
     """Make a function a command of a group; its parameters are options, and `--json` is added.
 
-    The section `Options:` of the function's docstring has their help, with the metavar in brackets.
-    A function that declares `as_json` gets the value of `--json`; it may return nothing and print.
+    The sections `Operands:` and `Options:` of the function's docstring have their help, with the
+    metavar in brackets, and behind it a variable of the environment that may have the value. What
+    they leave out is in `SHARED`. A function that declares `as_json` gets the value of `--json`; it
+    may return nothing and print.
 
     Args:
         group: where the command is listed.
@@ -71,9 +73,9 @@ def command(
             if result is not None:
                 _finish(result, as_json)
 
-        run.__doc__, helps = _options_in(inspect.getdoc(function) or "")
-        options = [_declared(each, helps) for each in (own if at is None else own[1:])]
-        keywords = [each.replace(kind=_AS_JSON.kind) for each in (*options, *place, _AS_JSON)]
+        run.__doc__, helps = _parameters_in(inspect.getdoc(function) or "")
+        given = [_declared(each, helps) for each in (*(own if at is None else own[1:]), *place)]
+        keywords = [each.replace(kind=_AS_JSON.kind) for each in (*given, _AS_JSON)]
         run.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in keywords}
         group.command(name, cls=cls)(run)
@@ -82,35 +84,95 @@ def command(
     return decorate
 
 
-_SECTION = re.compile(r"\n\nOptions:\n(.*?)(?=\n\n|$)", re.DOTALL)
-_OPTION = re.compile(r"^  (\w+)(?: \((\S+)\))?: ", re.MULTILINE)
+class Help(NamedTuple):
+    """What the help says of a parameter."""
+
+    is_operand: bool
+    metavar: str | None
+    variable: str | None
+    """The variable of the environment that may have its value."""
+    text: str
 
 
-def _options_in(doc: str) -> tuple[str, dict[str, tuple[str | None, str]]]:
-    """A docstring without its options; and of each the metavar, if it has one, and the help."""
-    section = _SECTION.search(doc)
-    if section is None:
-        return doc, {}
-    _, *found = _OPTION.split(section[1])
-    helps = {
-        name: (metavar, " ".join(text.split()))
-        for name, metavar, text in zip(found[::3], found[1::3], found[2::3], strict=True)
-    }
+_SECTION = re.compile(r"\n\n(Operands|Options):\n(.*?)(?=\n\n|$)", re.DOTALL)
+_PARAMETER = re.compile(r"^  (\w+)(?: \((\S+)(?: \$(\w+))?\))?: ", re.MULTILINE)
+
+
+def _parameters_in(doc: str) -> tuple[str, dict[str, Help]]:
+    """A docstring without the sections on its parameters, and the help of each of these."""
+    helps = {}
+    for kind, section in _SECTION.findall(doc):
+        _, *found = _PARAMETER.split(section)
+        for name, metavar, variable, text in zip(*[iter(found)] * 4, strict=True):
+            helps[name] = Help(kind == "Operands", metavar, variable, " ".join(text.split()))
     return _SECTION.sub("", doc), helps
 
 
-def _declared(
-    parameter: inspect.Parameter, helps: dict[str, tuple[str | None, str]]
-) -> inspect.Parameter:
-    """A parameter as Typer takes it: those that declare themselves, and options from their help."""
+_, SHARED = _parameters_in(
+    """What several commands take.
+
+Operands:
+  query (QUERY): Queries as JSON or by flags; several are composed.
+  budget (BUDGET): The name of the budget.
+  hold (ID): The id of the reservation.
+
+Options:
+  accuracy: Accuracy for queries with continuous losses, in eps.
+  also (BUDGET): Charge this budget as well; may be repeated.
+  anchor (PATH|URL $RESIDUA_ANCHOR): Path or URL of the anchor, if not the default (or
+      RESIDUA_ANCHOR).
+  assume_budget_relation: Assume the budget's relation for a black box that declares none, and
+      record the assumption.
+  delta (FLOAT): The delta of the budget.
+  draw (FILE): Draw the adversary, if there is one, and write the picture to this file.
+  eps (FLOAT): The eps of the budget.
+  key: Set your own id for this request, so that repeating it spends nothing. It belongs to the
+      principal: here the user of this machine, 'local' in Python unless open_ledger(principal=...)
+      says otherwise, and the token's name at a service.
+  relation: Neighbouring relation: add-remove, replace-one or zero-out (default: the first that all
+      queries support).
+  replay_ok: Exit with status 0, not 6, if this key was already used.
+  rounds: Number of queries that may be asked.
+  store (URL $RESIDUA_STORE): A file, sqlite:///..., postgresql://... or http://... (or
+      RESIDUA_STORE).
+  token (TOKEN $RESIDUA_TOKEN): The token for a service; set RESIDUA_TOKEN to hide it from other
+      users.
+"""
+)
+
+
+def _declared(parameter: inspect.Parameter, helps: dict[str, Help]) -> inspect.Parameter:
+    """A parameter as Typer takes it: those that declare themselves, and others from their help."""
     if get_origin(parameter.annotation) is Annotated:
         return parameter
-    name, (metavar, text) = parameter.name, helps[parameter.name]
-    # A flag has no opposite.
-    short = ["-" + name] if len(name) == 1 else []
-    flags = ["--" + name.replace("_", "-")] if parameter.annotation is bool else short
-    option = typer.Option(*flags, metavar=metavar, help=text)
-    return parameter.replace(annotation=Annotated[parameter.annotation, option])
+    name = parameter.name
+    found = helps.get(name) or SHARED[name]
+    more: dict[str, Any] = {"metavar": found.metavar, "help": found.text}
+    if found.variable is not None:
+        more |= {"envvar": found.variable, "show_envvar": False}
+    if found.is_operand:
+        declared = typer.Argument(**more)
+    else:
+        if name in ("eps", "delta"):
+            more |= {"parser": parse_amount, "metavar": found.metavar or "FLOAT"}
+        # A flag has no opposite.
+        short = ["-" + name] if len(name) == 1 else []
+        flags = ["--" + name.replace("_", "-")] if parameter.annotation is bool else short
+        declared = typer.Option(*flags, **more)
+    return parameter.replace(annotation=Annotated[parameter.annotation, declared])
+
+
+def parse_amount(text: str) -> float:
+    """A number that is not silently rounded to 0."""
+    try:
+        number = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number") from None
+    if number == 0.0:
+        from residua.checks import parse_float
+
+        parse_float("the number", text)
+    return number
 
 
 def _finish(result: Result, as_json: bool) -> None:

@@ -246,7 +246,7 @@ def kind_named(name: str) -> type["Mechanism"]:
 
 def parameters(cls: type["Mechanism"]) -> list[Parameter]:
     """The fields of a kind, in order."""
-    from residua.mechanisms.schema import kind_schema, type_words
+    from residua.mechanisms.codec import kind_schema, type_words
 
     schema = kind_schema(cls)
     return [
@@ -258,7 +258,7 @@ def parameters(cls: type["Mechanism"]) -> list[Parameter]:
 
 def summary(cls: type["Mechanism"]) -> str:
     """What a kind is, in a line."""
-    from residua.mechanisms.schema import kind_schema
+    from residua.mechanisms.codec import kind_schema
 
     return str(kind_schema(cls)["description"])
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and a flag for every kind of mechanism.
+"""A flag for every kind of mechanism.
 
 `--laplace scale=2` is the query `laplace scale=2`. These flags are not declared one by one: that
 would load the numerical core for `--help`. A command of the class `QueryCommand` turns them into
@@ -7,57 +7,12 @@ queries before the rest of its arguments is parsed.
 
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from typer.core import TyperCommand
 
 from residua.cli.descriptions import flag, parse_list
 from residua.errors import ArgumentError, ArgumentTypeError
-
-
-def parse_amount(text: str) -> float:
-    """A number that is not silently rounded to 0."""
-    try:
-        number = float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number") from None
-    if number == 0.0:
-        from residua.checks import parse_float
-
-        parse_float("the number", text)
-    return number
-
-
-Queries = Annotated[
-    list[str],
-    typer.Argument(metavar="QUERY", help="Queries as JSON or by flags; several are composed."),
-]
-Catalogue = Annotated[
-    list[str], typer.Argument(metavar="QUERY", help="The queries that may be asked.")
-]
-QueryWorkload = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="QUERY", help="The workload: queries asked in turn without end."),
-]
-Accuracy = Annotated[
-    float, typer.Option(help="Accuracy for queries with continuous losses, in eps.")
-]
-Eps = Annotated[
-    float | None, typer.Option(parser=parse_amount, metavar="FLOAT", help="The eps of the budget.")
-]
-Delta = Annotated[
-    float | None,
-    typer.Option(parser=parse_amount, metavar="FLOAT", help="The delta of the budget."),
-]
-Budget = Annotated[str, typer.Argument(metavar="BUDGET", help="The name of the budget.")]
-Relation = Annotated[
-    str | None,
-    typer.Option(
-        help="Neighbouring relation: add-remove, replace-one or zero-out "
-        "(default: the first that all queries support)."
-    ),
-]
 
 ROWS: tuple[tuple[str, str], ...] = (
     ("--KIND NAME=VALUE,...", "A query by its kind: --laplace scale=2. See: residua mechanisms."),

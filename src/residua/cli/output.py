@@ -17,9 +17,7 @@ from contextlib import contextmanager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, Inexact
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from residua.errors import ArgumentError, ResiduaError
 
@@ -136,15 +134,6 @@ def _decimal(x: float, context: Context) -> str:
     if not context.flags[Inexact]:
         digits = digits.normalize(context)
     return f"{digits:f}" if -5 <= digits.adjusted() < context.prec else f"{digits:e}"
-
-
-Draw = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw the adversary, if there is one, and write the picture to this file.",
-    ),
-]
 
 
 class Picture(NamedTuple):

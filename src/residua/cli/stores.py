@@ -14,9 +14,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from residua.errors import (
     AccessDenied,
@@ -37,35 +35,6 @@ _UNKNOWN = re.compile(r"budget ('.*'|\".*\")$")
 _HASH = re.compile("[0-9a-f]{64}")
 _MARK = re.compile(rf"(.*)=(?:([0-9]+):)?({_HASH.pattern})", re.DOTALL)
 
-Store = Annotated[
-    str,
-    typer.Option(
-        envvar="RESIDUA_STORE",
-        metavar="URL",
-        show_envvar=False,
-        help="A file, sqlite:///..., postgresql://... or http://... (or RESIDUA_STORE).",
-    ),
-]
-TokenText = Annotated[
-    str | None,
-    typer.Option(
-        envvar="RESIDUA_TOKEN",
-        metavar="TOKEN",
-        show_envvar=False,
-        help="The token for a service; set RESIDUA_TOKEN to hide it from other users.",
-    ),
-]
-AnchorText = Annotated[
-    str | None,
-    typer.Option(
-        "--anchor",
-        envvar="RESIDUA_ANCHOR",
-        metavar="PATH|URL",
-        show_envvar=False,
-        help="Path or URL of the anchor, if not the default (or RESIDUA_ANCHOR).",
-    ),
-]
-
 
 def is_service(store: str) -> bool:
     """Whether a store is behind a service."""
@@ -77,23 +46,23 @@ def is_local(ledger: Any) -> bool:
     return hasattr(ledger, "store")
 
 
-def open_store(store: Store = DEFAULT, token: TokenText = None) -> AbstractContextManager[Any]:
+def open_store(store: str = DEFAULT, token: str | None = None) -> AbstractContextManager[Any]:
     """Open a store: a ledger, or a client with the same methods."""
     return _open(store, token, read_only=False)
 
 
-def read_store(store: Store = DEFAULT, token: TokenText = None) -> AbstractContextManager[Any]:
+def read_store(store: str = DEFAULT, token: str | None = None) -> AbstractContextManager[Any]:
     """The same to read from."""
     return _open(store, token, read_only=True)
 
 
-def ledger(store: Store = DEFAULT) -> AbstractContextManager["Ledger"]:
+def ledger(store: str = DEFAULT) -> AbstractContextManager["Ledger"]:
     """A ledger that is not behind a service."""
     return ledger_at(store, create=False)
 
 
 def ledger_and_anchor(
-    store: Store = DEFAULT, anchor: AnchorText = None
+    store: str = DEFAULT, anchor: str | None = None
 ) -> AbstractContextManager["Ledger"]:
     """The same, with its anchor."""
     return ledger_at(store, create=False, anchor=anchor)

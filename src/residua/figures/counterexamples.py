@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from residua.adversary.attack import natural_cost
 from residua.adversary.freeness import triple_budget
-from residua.adversary.unsound.demonstrations import (
+from residua.adversary.unsound import (
     APPROXIMATE_BUDGET,
     GAMBLE,
     GAUSSIAN_QUERIES,
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Counterexample", "CounterexamplePicture", "gaussian_budgets", "natural_filter_fails"]
 
 EPS_GRID = np.linspace(0.0, 4.0, 321)
 """Where delta is drawn."""
@@ -98,18 +97,6 @@ class CounterexamplePicture(Picture):
             " choosing between them after the first answer does not. Above: tradeoff curves, lower"
             " is less private. Below: delta beyond that of the budget."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "panels": [
-                {
-                    "budget": p.budget_words, "first": repr(p.first),
-                    "futures": [repr(pld) for pld in p.futures], "rounds": p.rounds,
-                    "eps": p.eps, "promised": p.promised, "real": p.real, "gap": p.gap,
-                }
-                for p in self.panels
-            ]
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         figure, (above, below) = picture.canvas(

@@ -14,7 +14,7 @@ approximates badly, and a composition close to the budget. Many pairs have that 
 
 **What the natural `(eps, delta)` filter really guarantees**, against rounds, for arbitrary
 symmetric queries, chosen adaptively: the least `eps'` that is proven at a larger delta
-(`adversary/natural/guarantee.py`), beside what composing the budget with itself would give.
+(`adversary/natural_guarantee.py`), beside what composing the budget with itself would give.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from residua.adversary.natural.guarantee import Guarantee, natural_guarantee
+from residua.adversary.natural_guarantee import Guarantee, natural_guarantee
+from residua.adversary.worst_case import Progress
 from residua.bounds import Floats
 from residua.figures import picture
 from residua.figures.counterexamples import gaussian_budgets, natural_filter_fails
@@ -96,17 +97,6 @@ class GdpResiduePicture(Picture):
             " left. The parameters behind the paper's third panel are unknown; (c) has the gain"
             " that it reports."
         )
-
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "panels": [
-                {
-                    "mu": p.mu, "query": repr(p.query), "mu_naive": p.mu_naive,
-                    "mu_res": p.mu_res, "gain": p.gain, "unused": p.unused,
-                }
-                for p in self.panels
-            ]
-        }  # fmt: skip
 
     def draw(self) -> Figure:
         figure, (above, below) = picture.canvas(
@@ -196,10 +186,6 @@ def _plus(panel: ResiduePanel, mu: float) -> Pld:
     return gaussian(mu=mu) + panel.query
 
 
-ROUNDS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 15, 20, 30, 50, 100, 200)
-"""The numbers of rounds that are drawn."""
-
-
 @dataclass(frozen=True)
 class GuaranteePicture(Picture):
     """Proven `eps'` at `target_delta`, by rounds."""
@@ -237,14 +223,6 @@ class GuaranteePicture(Picture):
             f" {self.rounds[self.rounds.index(self.last_composed) + 1]}."
         )
 
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "eps": self.eps, "delta": self.delta, "target_delta": self.target_delta,
-            "rounds": list(self.rounds), "proven": [g.eps for g in self.proven],
-            "methods": [g.method for g in self.proven],
-            "composed": [e if math.isfinite(e) else None for e in self.composed],
-        }  # fmt: skip
-
     def draw(self) -> Figure:
         figure, ((axes,),) = picture.canvas(8.0, 4.6, self.caption)
         finite = [(k, e) for k, e in zip(self.rounds, self.composed, strict=True) if e < math.inf]
@@ -277,7 +255,8 @@ def _above(value: float) -> str:
 
 
 def guarantee_by_rounds(
-    progress: Callable[[int, int], None] | None = None, rounds: tuple[int, ...] = ROUNDS
+    progress: Progress | None = None,
+    rounds: tuple[int, ...] = (*range(1, 13), 15, 20, 30, 50, 100, 200),
 ) -> GuaranteePicture:
     """Compute the guarantee for each number of rounds, at ten times delta."""
     eps, delta = 1.0, 1e-6
@@ -292,9 +271,6 @@ def guarantee_by_rounds(
         eps, delta, proven[0].delta, tuple(rounds), tuple(proven), tuple(composed)
     )
 
-
-Progress = Callable[[int, int], None]
-"""Called with the steps of a picture that are done, and all of them."""
 
 GALLERY: dict[str, Callable[[Progress], Picture]] = {
     "gdp-residue": lambda _: gdp_residue_panels(),

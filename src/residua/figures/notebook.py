@@ -14,20 +14,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from residua.pld.curve.reads import reach
-from residua.pld.support.support_ends import largest_loss_bounds
+from residua.pld.curve import reach
+from residua.pld.curve.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
     from residua.filters.base import Filter
     from residua.planning.comparison import FilterComparison
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
     from residua.planning.recommend import Recommendation
     from residua.pld.pld import Pld
 
-WIDTH, HEIGHT = 380, 240
-"""Of a picture, in pixels."""
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 14, 40
-"""Margins around the axes, in pixels, as the width and height are."""
 LEAST_DELTA = 1e-12
 """Where the axis of delta ends."""
 COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e")
@@ -65,21 +61,20 @@ def chart(
     ticks: Sequence[float],
 ) -> str:
     """Lines over a linear axis against a logarithmic one, as an SVG element."""
+    # Of the picture and of the axes, in pixels.
+    width, height = 380, 240
+    left, right, bottom, top = 56.0, width - 12.0, height - 40.0, 14.0
 
     def x_of(x: float) -> float:
-        share = (x - across[0]) / (across[1] - across[0])
-        return LEFT + share * (WIDTH - LEFT - RIGHT)
+        return left + (x - across[0]) / (across[1] - across[0]) * (right - left)
 
     def y_of(y: float) -> float:
-        low, high = math.log(upward[0]), math.log(upward[1])
-        share = (math.log(min(max(y, upward[0]), upward[1])) - low) / (high - low)
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+        share = math.log(max(y, upward[0]) / upward[0]) / math.log(upward[1] / upward[0])
+        return bottom + min(share, 1.0) * (top - bottom)
 
-    left, right = x_of(across[0]), x_of(across[1])
-    bottom, top = y_of(upward[0]), y_of(upward[1])
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'width="{WIDTH}" height="{HEIGHT}" role="img" font-family="sans-serif" font-size="11" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" font-family="sans-serif" font-size="11" '
         'fill="currentColor">'
     ]
     for tick in ticks:
@@ -96,7 +91,7 @@ def chart(
     parts.append(_line(left, bottom, right, bottom, "0.6"))
     parts.append(_line(left, bottom, left, top, "0.6"))
     middle, (below, beside) = 0.5 * (left + right), map(html.escape, names)
-    parts.append(f'<text x="{middle:.1f}" y="{HEIGHT - 6}" text-anchor="middle">{below}</text>')
+    parts.append(f'<text x="{middle:.1f}" y="{height - 6}" text-anchor="middle">{below}</text>')
     parts.append(f'<text x="4" y="{top + 4:.1f}">{beside}</text>')
     for place, (label, points) in enumerate(lines.items()):
         colour = COLOURS[place % len(COLOURS)]

@@ -10,11 +10,12 @@ Nothing global is touched: each figure is made, and saved, within its own settin
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -52,24 +53,24 @@ _TIED = "\N{NO-BREAK SPACE}"
 _NAME = re.compile(r"\b([RG])_(\{[^}]*\}|[0-9.]*[0-9])")
 
 
-def new_figure(panels: int) -> tuple[Figure, list[Axes]]:
-    """A new figure, with panels side by side; says what to install where it cannot."""
-    figure = _figure(6.4 * panels, 5.2, 0.0)
-    axes = list(figure.subplots(1, panels, squeeze=False)[0])
-    for one in axes:
-        _clean(one)
-    return figure, axes
-
-
 def canvas(
     width: float, height: float, caption: str = "", **grid: Any
 ) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with rows of panels (`grid` as for `subplots`), and its caption below them."""
+    """A figure with rows of panels (`grid` as for `subplots`), and its caption below them.
+
+    Says what to install where it cannot be made.
+    """
+    try:
+        from matplotlib.figure import Figure
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ModuleNotFoundError as error:
+        raise MissingPackage.behind(error, "residua.figures") from error
     # A caption of nine points has 14.2 letters an inch, and a line of it is 0.172 inches high.
     lines = wrap(caption, int(width * 14.2))
     below = 0.172 * len(lines) + (0.12 if lines else 0.0)
     share = below / (height + below)
-    figure = _figure(width, height + below, share)
+    layout = ConstrainedLayoutEngine(rect=(0.0, share, 1.0, 1.0 - share))
+    figure = Figure(figsize=(width, height + below), layout=layout)
     if lines:
         figure.text(
             0.1 / width, 0.06 / (height + below), "\n".join(lines),
@@ -77,9 +78,11 @@ def canvas(
         )  # fmt: skip
     rows = figure.subplots(**{"nrows": 1, "ncols": 1, "squeeze": False, **grid})
     panels = [list(row) for row in rows]
-    for row in panels:
-        for axes in row:
-            _clean(axes)
+    for axes in (axes for row in panels for axes in row):
+        axes.set_prop_cycle(color=CYCLE)
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(True, color="0.9", linewidth=0.7)
+        axes.set_axisbelow(True)
     return figure, panels
 
 
@@ -115,13 +118,16 @@ def _as_subscript(found: re.Match[str]) -> str:
 
 def save(figure: Figure, path: Path, about: Mapping[str, str] | None = None) -> Path:
     """Write a figure, with what it is about in the file; the same figure is the same file."""
+    from matplotlib import rc_context
+
     kind = path.suffix.lower()
     metadata: dict[str, str | None] = dict(about or {})
     if kind == ".svg":
         metadata |= {"Creator": "residua", "Date": None}
     else:
         metadata["Software"] = "residua"
-    with _settings():
+    # Text stays text, and identifiers do not change from run to run.
+    with rc_context({"svg.hashsalt": "residua", "svg.fonttype": "none"}):
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             figure.savefig(path, dpi=150, metadata=metadata if kind in (".svg", ".png") else None)
@@ -130,33 +136,6 @@ def save(figure: Figure, path: Path, about: Mapping[str, str] | None = None) -> 
                 f"path must be a file that can be written, got {path} ({error})"
             ) from error
     return path
-
-
-def _figure(width: float, height: float, below: float) -> Figure:
-    """A figure whose lowest part, a share of its height, is left free."""
-    try:
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ModuleNotFoundError as error:
-        raise MissingPackage.behind(error, "residua.figures") from error
-    layout = ConstrainedLayoutEngine(rect=(0.0, below, 1.0, 1.0 - below))
-    return Figure(figsize=(width, height), layout=layout)
-
-
-def _clean(axes: Axes) -> None:
-    axes.set_prop_cycle(color=CYCLE)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(True, color="0.9", linewidth=0.7)
-    axes.set_axisbelow(True)
-
-
-@contextmanager
-def _settings() -> Iterator[None]:
-    """Settings of files: text stays text, identifiers do not change from run to run."""
-    from matplotlib import rc_context
-
-    with rc_context({"svg.hashsalt": "residua", "svg.fonttype": "none"}):
-        yield
 
 
 FORMATS = ("svg", "png")
@@ -174,13 +153,33 @@ class Picture(ABC):
     def caption(self) -> str:
         """What is to be seen, with its numbers."""
 
-    @abstractmethod
     def numbers(self) -> dict[str, Any]:
-        """The numbers as plain data."""
+        """The numbers as plain data: those that were computed, and those that follow."""
+        return _plain_fields(self)
 
     @abstractmethod
     def draw(self) -> Figure:
         """The picture, with its caption."""
+
+
+def _plain_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, and its properties that are numbers."""
+    names = [field.name for field in fields(value)]
+    derived = (name for name, each in vars(type(value)).items() if isinstance(each, property))
+    names += [name for name in derived if isinstance(getattr(value, name), float)]
+    return {name: _plain(getattr(value, name)) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if hasattr(value, "hockey_stick"):
+        return repr(value)
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return _plain_fields(value)
+    return None if value == math.inf else value
 
 
 def write(picture: Picture, directory: Path, formats: Sequence[str] = FORMATS) -> list[Path]:

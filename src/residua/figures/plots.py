@@ -19,14 +19,14 @@ from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.figures.notebook import LEAST_DELTA
-from residua.figures.picture import new_figure
+from residua.figures.picture import canvas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from residua.planning.comparison import FilterComparison, SuiteComparison
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
     from residua.pld.pld import Pld
 
 
@@ -47,7 +47,7 @@ def curves(
     """
     if not isinstance(plds, Mapping) or not plds:
         raise ArgumentError(f"plds must map at least one label to a Pld, got {plds!r}")
-    figure, (profile, tradeoff) = new_figure(panels=2)
+    figure, ((profile, tradeoff),) = canvas(12.8, 5.2, ncols=2)
     grid = np.linspace(0.0, 4.0, 161) if eps is None else _floats(eps)
     alphas = np.linspace(0.0, 1.0, 201)
     tradeoff.plot([0, 1], [1, 0], color="0.7", linestyle=":", label="no loss at all")
@@ -94,8 +94,7 @@ def draw_comparison(measured: FilterComparison) -> Figure:
     if isinstance(measured, SuiteComparison):
         return _draw_suite(measured)
     rows, names = measured.rows, measured.filters
-    figure, (axes,) = new_figure(panels=1)
-    figure.set_size_inches(4.0 + (0.7 + 0.1 * len(names)) * len(rows), 5.2)
+    figure, ((axes,),) = canvas(4.0 + (0.7 + 0.1 * len(names)) * len(rows), 5.2)
     places = np.arange(len(rows), dtype=np.float64)
     width = 0.85 / max(len(names), 1)
     for column, name in enumerate(names):
@@ -114,8 +113,7 @@ def draw_comparison(measured: FilterComparison) -> Figure:
 
 def _draw_suite(measured: SuiteComparison) -> Figure:
     """The mean of each filter with its confidence interval, its 10th percentile and minimum."""
-    figure, (axes,) = new_figure(panels=1)
-    figure.set_size_inches(8.0, 1.6 + 0.32 * len(measured.filters))
+    figure, ((axes,),) = canvas(8.0, 1.6 + 0.32 * len(measured.filters))
     found = [one for one in measured.summaries if one.mean is not None]
     places = np.arange(len(found), dtype=np.float64)
     means = np.array([one.mean for one in found])
@@ -141,7 +139,7 @@ def frontier(measured: Mapping[str, Frontier] | Frontier) -> Figure:
 
     To see what spending takes away, give the frontiers of two states of one filter.
     """
-    from residua.planning.frontier import Frontier
+    from residua.planning.how_many import Frontier
 
     given = {"": measured} if isinstance(measured, Frontier) else measured
     if not isinstance(given, Mapping) or not all(isinstance(f, Frontier) for f in given.values()):
@@ -149,8 +147,7 @@ def frontier(measured: Mapping[str, Frontier] | Frontier) -> Figure:
             f"measured must be a Frontier, or map labels to some, got {given!r}"
         )
     titles = list(dict.fromkeys(line.family for one in given.values() for line in one.lines))
-    figure, panels = new_figure(panels=len(titles))
-    figure.set_size_inches(4.2 * len(titles), 4.0)
+    figure, (panels,) = canvas(4.2 * len(titles), 4.0, ncols=len(titles))
     for title, axes in zip(titles, panels, strict=True):
         for label, one in given.items():
             for line in one.lines:

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from residua import checks
 from residua.adversary.rule import NaturalRule
 from residua.adversary.strategy import Strategy
-from residua.adversary.worst_case import worst_case
+from residua.adversary.worst_case import Progress, worst_case
 from residua.errors import TooLargeError
 from residua.figures import picture
 from residua.figures.picture import Picture
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from residua.pld.pld import Pld
 
-
-LEAF_HEIGHT, LETTER_WIDTH, BOX_GAP = 0.5, 0.078, 0.8
-"""In inches; the gap is between a box and a loss."""
 
 FILLS = ("#DCEBF5", "#F6D5BF", "#D9F0E6", "#F5DEEA", "#FBE8C6", "#E3F2FB")
 
@@ -60,9 +57,11 @@ def strategy_tree(
     nodes = place_nodes(strategy)
     longest = max((len(_name(n.strategy, names)) for n in nodes if not n.strategy.stops), default=0)
     labels = max(len(node.label) for node in nodes)
-    across = LETTER_WIDTH * (longest + labels) + BOX_GAP
+    # In inches; the gap is between a box and a loss.
+    letter, gap, leaf = 0.078, 0.8, 0.5
+    across = letter * (longest + labels) + gap
     width = across * (max(node.depth for node in nodes) + 1)
-    height = 0.7 + LEAF_HEIGHT * _leaves(nodes)
+    height = 0.7 + leaf * _leaves(nodes)
     figure, ((axes,),) = picture.canvas(max(width, 4.0), max(height, 1.4), caption)
     _draw_tree(axes, nodes, names)
     return figure
@@ -133,8 +132,6 @@ def place_nodes(strategy: Strategy) -> list[Node]:
     return every(place(strategy, 0, ""))
 
 
-EPS, DELTA = 1.0, 0.125
-"""The budget that the adversary exceeds."""
 COIN = from_pair([3 / 8, 5 / 8], [5 / 8, 3 / 8])
 REVEAL = approximate_dp(0.0, 1 / 32)
 NAMES = {COIN: "coin 5:3", REVEAL: "reveal 1/32"}
@@ -177,13 +174,6 @@ class StrategyPicture(Picture):
             f" and no more in any number of them: {self.ratio:.2f} times what is promised."
         )
 
-    def numbers(self) -> dict[str, Any]:
-        return {
-            "eps": self.eps, "promised": self.promised, "fixed": list(self.fixed),
-            "adaptive": list(self.adaptive), "rounds": self.rounds, "ratio": self.ratio,
-            "strategy": self.strategy.to_dict(),
-        }  # fmt: skip
-
     def draw(self) -> Figure:
         nodes = place_nodes(self.strategy)
         figure, ((tree, gain),) = picture.canvas(
@@ -208,17 +198,17 @@ class StrategyPicture(Picture):
         return figure
 
 
-def strategy_gain(progress: Callable[[int, int], None] | None = None) -> StrategyPicture:
+def strategy_gain(progress: Progress | None = None) -> StrategyPicture:
     """Value the game in 1, 2, … rounds and take the tree where it stops growing."""
-    budget, x = approximate_dp(EPS, DELTA), math.exp(EPS)
-    rule = NaturalRule([COIN, REVEAL], budget)
+    eps, delta = 1.0, 0.125
+    rule, x = NaturalRule([COIN, REVEAL], approximate_dp(eps, delta)), math.exp(eps)
     adaptive, fixed = [], []
     most = 6  # one more than the last round that adds anything
     for rounds in range(1, most + 1):
         worst = worst_case(rule, rounds)
         assert worst.exact
         adaptive.append(float(worst.hockey_stick_bounds(x).lo))
-        fixed.append(max(float(plan.delta(EPS)) for plan in _plans(rule, rounds)))
+        fixed.append(max(float(plan.delta(eps)) for plan in _plans(rule, rounds)))
         if progress is not None:
             progress(rounds, most)
     last = adaptive.index(adaptive[-1]) + 1
@@ -226,7 +216,7 @@ def strategy_gain(progress: Callable[[int, int], None] | None = None) -> Strateg
     assert unlimited.unlimited
     assert float(unlimited.hockey_stick_bounds(x).lo) == adaptive[-1], "more rounds add nothing"
     tree = worst_case(rule, last).strategy(x)
-    return StrategyPicture(EPS, DELTA, tuple(fixed), tuple(adaptive), last, tree)
+    return StrategyPicture(eps, delta, tuple(fixed), tuple(adaptive), last, tree)
 
 
 def _plans(rule: NaturalRule, rounds: int) -> list[Pld]:

@@ -27,7 +27,7 @@ from residua.filters.noise import largest_eps
 from residua.filters.query import Query, describe, directions, plain_pld
 from residua.filters.wording import Amounts, few, number, rounded
 from residua.mechanisms.black_boxes import PureDp
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:

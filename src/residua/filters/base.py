@@ -102,12 +102,22 @@ class Filter(ABC):
         return self._decide_within(state, self._check_query(query), check_relation(relation))
 
     def _decide_within(
-        self, state: Any, query: Query, relation: str | None, limit: int = OPERATIONS
+        self,
+        state: Any,
+        query: Query,
+        relation: str | None,
+        limit: int = OPERATIONS,
+        *,
+        is_checked: bool = False,
     ) -> Decision:
-        """`_decide`, but a query that takes more than `limit` operations is refused."""
+        """`_decide`, but a query that takes more than `limit` operations is refused.
+
+        The state is checked, unless it is that of a component whose union has checked it.
+        """
         try:
             with limited("it", limit) as budget:
-                decision = self._decide(self.check_state(state), query, relation)
+                now = state if is_checked else self.check_state(state)
+                decision = self._decide(now, query, relation)
         except TooExpensive as error:
             if error.budget is not budget:
                 raise

@@ -48,8 +48,8 @@ KINDS = {
     "menu": ("filters.potential.menu", "MenuFilter"),
     "auto": ("filters.union.auto", "AutoFilter"),
     "union": ("filters.union.union", "UnionFilter"),
-    "natural": ("adversary.natural.filter", "NaturalFilter"),
-    "additive_profile": ("adversary.natural.additive_profile", "AdditiveProfileFilter"),
+    "natural": ("adversary.natural_filter", "NaturalFilter"),
+    "additive_profile": ("adversary.natural_filter", "AdditiveProfileFilter"),
 }
 """The class of each kind and the module that it is in, from the top of the package."""
 

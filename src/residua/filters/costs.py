@@ -29,14 +29,13 @@ from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace
 from residua.pld.constructors import identity, pure_dp
+from residua.pld.curve.renyi import renyi_bounds
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld, composition
 from residua.pld.residue.gdp_parameter import zcdp_parameter
-from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
 
@@ -152,24 +151,34 @@ def without_gaussian(loss: Pld) -> Pld:
 
 def renyi_cost(loss: Pld, alpha: float) -> Fraction | None:
     """`D_α` of a loss, in the worse direction; None if infinite."""
-    cost = gaussian_variance(loss) * written(alpha) / 2
-    if loss.terms:
-        rest = _renyi(without_gaussian(loss), alpha)
-        return None if rest is None else cost + rest
-    return cost
+    return renyi_costs(loss, (alpha,))[0]
+
+
+def renyi_costs(loss: Pld, alphas: tuple[float, ...]) -> tuple[Fraction | None, ...]:
+    """The same at several orders."""
+    variance = gaussian_variance(loss)
+    costs = [variance * written(alpha) / 2 if variance else _NOTHING for alpha in alphas]
+    if not loss.terms:
+        return tuple(costs)
+    rests = _renyi(without_gaussian(loss), alphas)
+    both = zip(costs, rests, strict=True)
+    return tuple(None if rest is None else cost + rest for cost, rest in both)
 
 
 # Not of the Gaussian part: equal PLDs may have been written differently.
 @remembered(maxsize=4096)
-def _renyi(rest: Pld, alpha: float) -> Fraction | None:
-    bounds = [each.renyi_bounds(alpha) for each in directions(rest)]
-    low, high = max(float(b.lo) for b in bounds), max(float(b.hi) for b in bounds)
-    if not math.isfinite(high):
-        return None
-    if high > low * (1.0 + _WIDTH):
-        # Quotients have no digits left for tiny losses; `α rho` has.
-        high = min(high, float(np.nextafter(alpha * zcdp_parameter(rest), np.inf)))
-    return rounded_up(high)
+def _renyi(rest: Pld, alphas: tuple[float, ...]) -> tuple[Fraction | None, ...]:
+    orders = np.array(alphas)
+    bounds = [renyi_bounds(each, orders) for each in directions(rest)]
+    lows, highs = (np.max([getattr(b, end) for b in bounds], axis=0) for end in ("lo", "hi"))
+    costs: list[Fraction | None] = []
+    for alpha, low, high in zip(alphas, lows.tolist(), highs.tolist(), strict=True):
+        cost = high
+        if math.isfinite(high) and high > low * (1.0 + _WIDTH):
+            # Quotients have no digits left for tiny losses; `α rho` has.
+            cost = min(high, float(np.nextafter(alpha * zcdp_parameter(rest), np.inf)))
+        costs.append(rounded_up(cost) if math.isfinite(high) else None)
+    return tuple(costs)
 
 
 Amounts = tuple[Fraction, ...]

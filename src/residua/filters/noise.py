@@ -28,11 +28,9 @@ from residua.pld.constructors import (
     pure_dp,
     with_sigma,
 )
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 
 _GROWING = ("scale", "sigma", "bound")

@@ -20,12 +20,11 @@ from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.relations import ADD_REMOVE
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.mechanisms.selection import ExponentialMechanism
-from residua.pld.families import laplace
+from residua.pld.families import symmetric
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 
@@ -123,7 +122,7 @@ def _repeat(part: Mechanism, n: int) -> Mechanism:
 def _factor_mechanism(factor: Factor) -> Mechanism | None:
     if isinstance(factor, RandomizedResponse):
         return ApproximateDp(factor.eps, factor.delta) if factor.delta else PureDp(factor.eps)
-    if isinstance(factor, laplace.Laplace):
+    if isinstance(factor, symmetric.Laplace):
         return Laplace(factor.scale, factor.sensitivity)
     if isinstance(factor, BoundedRange) and factor.atomic == 0.0:
         return ExponentialMechanism(factor.eps)

@@ -14,7 +14,7 @@ try:
 except ModuleNotFoundError as error:
     raise MissingPackage.behind(error, "residua.individual") from None
 
-from residua.individual.engines.engine import SpendResult
+from residua.individual.engine import SpendResult
 from residua.individual.state import State, create, open
 
 __all__ = ["SpendResult", "State", "create", "open"]

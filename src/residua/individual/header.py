@@ -59,16 +59,8 @@ class Header:
         return dataclasses.replace(self, subject_type=types[0], epoch_type=epoch)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "filter": self.filter.to_dict(),
-            "digits": self.units.digits,
-            "unknown": self.unknown,
-            "epochs": self.epochs,
-            "unit": self.unit,
-            "subject_type": self.subject_type,
-            "epoch_type": self.epoch_type,
-        }
+        made = {"format": FORMAT, "digits": self.units.digits}
+        return {**vars(self), **made, "filter": self.filter.to_dict()}
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), sort_keys=True)

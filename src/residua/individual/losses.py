@@ -35,8 +35,6 @@ COLUMN_SEEDS, ODD_FACTORS = _RANDOM[:4], _RANDOM[4:] | np.uint64(1)
 """Fixed random constants: one for each column, and one for each byte of a text."""
 SECOND_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """The golden ratio in 64 bits, which makes the second sum of the first."""
-LARGEST_EXACT = 2**53
-"""Whole numbers up to here are floats."""
 
 
 def fingerprint(columns: list[Any]) -> tuple[int, int]:

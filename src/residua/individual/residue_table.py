@@ -44,8 +44,7 @@ import numpy as np
 
 from residua.bounds import Floats
 from residua.individual.pricing import NEVER, UNAFFORDABLE, CostTable, Integers, Units
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.pld.residue.gdp_residue import gdp_residue_cost
 from residua.pld.residue.single_contact import fits
@@ -53,8 +52,6 @@ from residua.pld.residue.symmetric_family import CentralLaw, height
 
 LARGEST_TABLE_EPS = 16.0
 """The largest `eps` for which the quadrature is proven."""
-SIDE_ERROR = 1e-13
-"""The relative error of either side, at most."""
 
 
 def _quadrature(count: int) -> list[tuple[float, float]]:
@@ -67,7 +64,7 @@ NODES = _quadrature(32)
 
 
 def query_side(w: Floats, eps: float, laplace: bool) -> Floats:
-    """`A(w)`, relative error below `SIDE_ERROR`."""
+    """`A(w)`, relative error below 1e-13."""
     total = np.empty_like(w)
     # The Gaussian factor is cut off at nine standard deviations.
     narrow = 81.0 * w < eps * eps
@@ -86,7 +83,7 @@ def query_side(w: Floats, eps: float, laplace: bool) -> Floats:
 
 
 def gaussian_side(w: Floats, c: Floats) -> Floats:
-    """`B(w, c)`, relative error below `SIDE_ERROR`."""
+    """`B(w, c)`, relative error below 1e-13."""
     root = np.sqrt(w)
     length = c / (root + np.sqrt(w + c))
     total = np.zeros_like(w)
@@ -112,14 +109,15 @@ def cost_of_leaving(w: Floats, eps: float, laplace: bool) -> Floats:
             if np.all(np.abs(step) <= 1e-13 * c):
                 break
     proven = np.full_like(w, np.inf)
+    side_error = 1e-13
     # By what share of it a cost is raised, one after another, until it is proven.
     for raised in (1e-12, 1e-10, 1e-8, 1e-6, 1e-4):
         open_ = ~np.isfinite(proven) & np.isfinite(c)
         if not open_.any():
             break
         tried = c[open_] * (1.0 + raised)
-        reached = gaussian_side(w[open_], tried) * (1.0 - SIDE_ERROR)
-        holds = reached >= needed[open_] * (1.0 + SIDE_ERROR)
+        reached = gaussian_side(w[open_], tried) * (1.0 - side_error)
+        holds = reached >= needed[open_] * (1.0 + side_error)
         proven[open_] = np.where(holds, tried, np.inf)
     return proven
 
@@ -134,8 +132,6 @@ def _guess(w: Floats, needed: Floats) -> Floats:
 
 STEP = 9e-5
 """Relative distance of consecutive costs; with roundings below the 1e-4 that is promised."""
-LEAST_LEFT, MOST_LEFT = 1e-5, 2e4
-"""What is left where steps begin and end, in multiples of `eps²`."""
 
 
 def _table(budgets: Integers, costs: Integers) -> CostTable:
@@ -149,12 +145,12 @@ def _table(budgets: Integers, costs: Integers) -> CostTable:
 def response_table(eps: float, laplace: bool, units: Units) -> CostTable:
     """For `R_eps`, or Laplace noise with `sensitivity / scale = eps`, `0 < eps <= 16`."""
     most = float(units.capacity * units.size)
-    square = eps * eps
-    if most <= LEAST_LEFT * square:
+    # What is left where steps begin and end.
+    least_left, most_left = 1e-5 * eps * eps, 2e4 * eps * eps
+    if most <= least_left:
         # Not even close: the least budget that fits is above `eps² / 10` for eps <= 16.
         return NEVER
-    top = min(most, MOST_LEFT * square)
-    coarse = np.geomspace(LEAST_LEFT * square, top, 128)
+    coarse = np.geomspace(least_left, min(most, most_left), 128)
     costs = cost_of_leaving(coarse, eps, laplace)
     kept = np.isfinite(costs)
     if not kept.any():
@@ -181,7 +177,7 @@ def _least(eps: float, laplace: bool) -> float:
     """The least `mu²` that the query fits, from above: `h_L(1) <= erf(√(v/8))`."""
     from scipy.special import erfinv
 
-    law = CentralLaw(eps, 0.0, 0.0, True) if laplace else CentralLaw(eps, 1.0, 0.0, False)
+    law = CentralLaw(eps, *((0.5, 0.5) if laplace else (1.0 / (1.0 + math.exp(-eps)), 0.0)))
     near = 8.0 * float(erfinv(min(height(law)[0], 1.0 - 1e-15))) ** 2
     for raised in (1e-12, 1e-9, 1e-6, 1e-3, 1.0):
         if fits(law, near * (1.0 + raised)):

@@ -31,10 +31,10 @@ from residua.individual.cost_model import (
     in_parameter,
     parameter,
 )
-from residua.individual.engines.engine import SpendRequest, SpendResult, Store, check_id
-from residua.individual.engines.memory import MemoryStore
+from residua.individual.engine import SpendRequest, SpendResult, Store, check_id
 from residua.individual.header import Header, make_header
 from residua.individual.losses import flat
+from residua.individual.memory import MemoryStore
 from residua.individual.pricing import given_levels
 from residua.pld.pld import Pld
 
@@ -212,18 +212,18 @@ def _store(address: Any, engine: Any, requested: Header | None, spark: Any) -> S
         return MemoryStore(requested, address)
     if kind == "duckdb":
         try:
-            from residua.individual.engines.duckdb import DuckStore
+            from residua.individual.duckdb import DuckStore
         except ModuleNotFoundError as error:
             raise MissingPackage.behind(error, f"the address {address!r}") from None
 
         return DuckStore(place, address, requested)
-    from residua.individual.engines.parquet import ParquetStore
+    from residua.individual.parquet import ParquetStore
 
     if chosen == "spark":
-        from residua.individual.engines.spark import SparkEngine
+        from residua.individual.spark import SparkEngine
 
         return ParquetStore(place, address, requested, SparkEngine(spark))
-    from residua.individual.engines.memory import NumpyEngine
+    from residua.individual.memory import NumpyEngine
 
     return ParquetStore(place, address, requested, NumpyEngine())
 

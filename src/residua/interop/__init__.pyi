@@ -5,11 +5,11 @@ from residua.interop import (
     opacus as opacus,
     opendp as opendp,
 )
-from residua.interop.dp_accounting.events import (
+from residua.interop.dp_accounting import (
     PrivacyAccountant as PrivacyAccountant,
     from_dp_event as from_dp_event,
 )
-from residua.interop.dp_accounting.plds import (
+from residua.interop.google_pld import (
     from_google_pld as from_google_pld,
     to_google_pld as to_google_pld,
 )

@@ -230,5 +230,3 @@ def _public(name: str, value: float | None) -> float:
 
 
 register()
-
-__all__ = ["Accountant", "BudgetedTraining", "register", "steps_of"]

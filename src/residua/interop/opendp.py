@@ -296,6 +296,3 @@ def _reach(profile: Any) -> float:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if float(profile.delta(middle)) <= least else (middle, high)
     return high
-
-
-__all__ = ["from_opendp", "guard_opendp"]

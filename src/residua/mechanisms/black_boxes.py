@@ -35,18 +35,10 @@ from residua.pld.pld import Pld
 
 LARGEST_RHO = 100.0
 """Beyond this `rho + xi` the upper side of a zCDP bound promises nothing."""
-SMALLEST_SIZE = 1e-8
-"""Below this `rho + xi` the upper side is a bound of the total variation."""
-LEAST_RHO = 1e-10
-"""Beside a larger `xi`, a smaller `rho` than this is rounded: up to it, or down to 0."""
-LEAST_ORDER, LARGEST_ORDER = 1.0 + 1e-9, 1e9
-"""The Rényi orders that a curve may have."""
 LARGEST_DIVERGENCE = 1e6
 """The largest Rényi divergence that a curve may have."""
 CURVE_ORDERS = tuple(float(f"{1.0 + a:.4g}") for a in np.geomspace(0.05, 255.0, 40))
 """Where Rényi curves that are given as functions are read."""
-COMPARED_DELTAS = (1e-3, 1e-6, 1e-9)
-"""Where `explain` compares a bound with a mechanism that just meets it."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +137,9 @@ class Rdp(BlackBox):
     def __post_init__(self) -> None:
         super().__post_init__()
         for order in self.orders:
-            good = LEAST_ORDER <= order <= LARGEST_ORDER
-            checks.require(good, "orders", "between 1 + 1e-9 and 1e9", order)
+            checks.require(1.0 + 1e-9 <= order <= 1e9, "orders", "between 1 + 1e-9 and 1e9", order)
         for eps in self.epsilons:
-            good = 0.0 <= eps <= LARGEST_DIVERGENCE
-            checks.require(good, "epsilons", f"between 0 and {LARGEST_DIVERGENCE:g}", eps)
+            checks.between("epsilons", eps, 0.0, LARGEST_DIVERGENCE)
         checks.require_same_length("orders", self.orders, "epsilons", self.epsilons)
 
     def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
@@ -254,33 +244,30 @@ class Zcdp(BlackBox):
     reference: ClassVar[str] = "Bun and Steinke 2016, definitions 1.1 and 8.1"
 
     def _plds(self, relation: str, _accuracy: float, side: Side) -> dict[str, Pld]:
-        within = self._above() if side == "above" else self._below()
-        return both(relation, within + approximate_dp(0.0, self.delta))
+        return both(relation, self._within(side) + approximate_dp(0.0, self.delta))
 
-    def _above(self) -> Pld:
-        size = self.rho + self.xi
-        if self.rho == 0.0:
-            return limits.pure_dp(Fraction(self.xi), "above")
-        if size > LARGEST_RHO:
-            return infinite()
-        if size < SMALLEST_SIZE:
-            # By Pinsker's inequality no test tells more than sqrt(KL / 2).
-            return approximate_dp(0.0, math.sqrt(0.5 * size) * (1.0 + 1e-15))
-        rho = max(self.rho, LEAST_RHO)
-        orders = _orders_above(rho, self.xi)
-        bounds = (self.xi + rho * orders) * (1.0 + 1e-15)
-        return from_exact(largest(orders, bounds, "above"))
-
-    def _below(self) -> Pld:
-        size = self.rho + self.xi
-        if self.rho < LEAST_RHO or (size > LARGEST_RHO and self.xi > self.rho):
+    def _within(self, side: Side) -> Pld:
+        """The largest loss within the bound, rounded to a side."""
+        rho, xi, size = self.rho, self.xi, self.rho + self.xi
+        if rho < 1e-10:
+            # Beside a larger xi it is rounded: up to this, or down to 0.
+            rho = 1e-10 if rho and side == "above" else 0.0
+        if rho == 0.0:
             # `D_α <= xi` at every order is `xi`-DP.
-            return limits.pure_dp(Fraction(self.xi), "below")
+            return limits.pure_dp(Fraction(xi), side)
+        if size < 1e-8:
+            # By Pinsker's inequality no test tells more than sqrt(KL / 2).
+            most = math.sqrt(0.5 * size) * (1.0 + 1e-15)
+            return approximate_dp(0.0, most) if side == "above" else identity()
         if size > LARGEST_RHO:
-            return gaussian(mu=1.0)  # for any rho of 1/2 or more
-        if size < SMALLEST_SIZE:
-            return identity()
-        return from_exact(largest(*_orders_below(self.rho, self.xi), "below"))
+            if side == "above":
+                return infinite()
+            # A rho of 1/2 or more covers this Gaussian.
+            return gaussian(mu=1.0) if rho >= xi else limits.pure_dp(Fraction(xi), side)
+        if side == "below":
+            return from_exact(largest(*_orders_below(rho, xi), side))
+        orders = _orders_above(rho, xi)
+        return from_exact(largest(orders, (xi + rho * orders) * (1.0 + 1e-15), side))
 
     def notes(self) -> tuple[str, ...]:
         """What knowing only the bound costs, beside Gaussian noise that just meets it."""
@@ -290,7 +277,7 @@ class Zcdp(BlackBox):
         return tuple(
             f"eps at delta {delta:g}: {bound.epsilon(delta):.6g} from the bound,"
             f" {noise.epsilon(delta):.6g} for Gaussian noise of the same rho"
-            for delta in COMPARED_DELTAS
+            for delta in (1e-3, 1e-6, 1e-9)
         )
 
 

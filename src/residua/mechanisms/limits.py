@@ -15,14 +15,13 @@ from math import inf, nextafter
 from residua.bounds import LARGEST_EPS, LEAST_EPS, float_down, float_up
 from residua.pld import constructors
 from residua.pld.arithmetic.exact import Side
+from residua.pld.constructors import LEAST_RATE, MIXTURE_RANGE
 from residua.pld.pld import Pld
 
-LEAST_MU, LARGEST_MU = 1e-100, 1e100
-"""The GDP parameters that are carried."""
-LEAST_RATIO, LARGEST_RATIO = 1e-12, 20.0
+LARGEST_MU = 1 / LEAST_RATE
+"""Of the GDP parameters that are carried; the least one is `LEAST_RATE`."""
+LEAST_RATIO, LARGEST_RATIO = MIXTURE_RANGE
 """The ratios of sensitivity to noise of the mixtures of Gaussians that are carried."""
-LEAST_RATE = 1e-100
-"""The least sampling rate that is carried."""
 
 
 def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pld:
@@ -32,8 +31,8 @@ def gaussian(sigma: float, sensitivity: float, side: Side, times: int = 1) -> Pl
     ratio = times * Fraction(sensitivity) / Fraction(sigma)
     if ratio > LARGEST_MU:
         return constructors.infinite() if side == "above" else constructors.gaussian(mu=LARGEST_MU)
-    if ratio < LEAST_MU:
-        return constructors.gaussian(mu=LEAST_MU) if side == "above" else constructors.identity()
+    if ratio < LEAST_RATE:
+        return constructors.gaussian(mu=LEAST_RATE) if side == "above" else constructors.identity()
     if times * sensitivity == float("inf"):
         return constructors.gaussian(sigma=sigma / times, sensitivity=sensitivity)
     return constructors.gaussian(sigma=sigma, sensitivity=times * sensitivity)
@@ -70,20 +69,16 @@ def subsampled_gaussian(
         return constructors.identity()
     if rate == 1.0:
         return gaussian(sigma, sensitivity, side, 2 if direction == "replace" else 1)
-    if rate < LEAST_RATE:
-        if side == "below":
-            return constructors.identity()
-        rate = LEAST_RATE
-    ratio = Fraction(sensitivity) / Fraction(sigma)
+    ratio, least_rate = Fraction(sensitivity) / Fraction(sigma), 1e-100
+    if side == "below" and (rate < least_rate or ratio < LEAST_RATIO):
+        return constructors.identity()
+    rate = max(rate, least_rate)
     if ratio > LARGEST_RATIO and side == "above":
         return constructors.fully_revealing_sampled(rate, direction)
     if LEAST_RATIO <= ratio <= LARGEST_RATIO:
         return constructors.subsampled_gaussian(sigma, rate, direction, sensitivity=sensitivity)
-    if ratio < LEAST_RATIO:
-        if side == "below":
-            return constructors.identity()
-        return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=LEAST_RATIO)
-    return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=LARGEST_RATIO)
+    end = LEAST_RATIO if ratio < LEAST_RATIO else LARGEST_RATIO
+    return constructors.subsampled_gaussian(1.0, rate, direction, sensitivity=end)
 
 
 def mixture_of_gaussians(

@@ -29,10 +29,6 @@ Check = Callable[[str, Any], Any]
 
 DEFAULT_ACCURACY = 1e-6
 """What discretising may cost in `eps` for one use."""
-FINEST_ACCURACY, COARSEST_ACCURACY = 1e-9, 1.0
-"""The accuracies that can be asked for."""
-CACHED_PLDS = 1024
-"""How many mechanisms keep their PLDs, each for one relation, accuracy and side."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,7 +123,7 @@ class Mechanism(ABC):
             ArgumentError: the mechanism has no pair for this relation.
         """
         name = self.relation_or_first(relation)
-        width = checks.between("accuracy", accuracy, FINEST_ACCURACY, COARSEST_ACCURACY)
+        width = checks.between("accuracy", accuracy, 1e-9, 1.0)
         checks.one_of("side", side, ("above", "below"))
         return dict(_cached_plds(self, name, width, side))
 
@@ -269,7 +265,7 @@ class Explanation:
         return "\n".join(lines)
 
 
-@remembered(maxsize=CACHED_PLDS)
+@remembered(maxsize=1024)
 def _cached_plds(
     mechanism: Mechanism, relation: str, accuracy: float, side: Side
 ) -> dict[str, Pld]:

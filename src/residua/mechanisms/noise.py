@@ -20,7 +20,7 @@ from residua.mechanisms.mechanism import (
     pair,
 )
 from residua.mechanisms.relations import ADD_REMOVE, ZERO_OUT
-from residua.pld.arithmetic.exact import Side, exp_of, fall_of, region
+from residua.pld.arithmetic.exact import GRID, Side, exp_of, fall_of, region
 from residua.pld.constructors import approximate_dp, from_exact, identity, infinite
 from residua.pld.discretise.regions import (
     LARGEST_SHIFT,
@@ -28,17 +28,6 @@ from residua.pld.discretise.regions import (
     discrete_gaussian,
 )
 from residua.pld.pld import Pld
-
-MOST_ATOMS = 1000
-"""Discrete Laplace noise of a larger sensitivity is bounded by continuous noise."""
-GRID_BITS = 400
-"""Vertices of a testing region are rounded to multiples of `2^-GRID_BITS`."""
-POWER_BITS = GRID_BITS + 60
-"""Powers are worked out with this many bits, so that all of them are right to the grid."""
-STEEPEST = 2000
-"""For exponents beyond this, truncation is lighter than any float: the noise counts as uncut."""
-LIGHTEST_CUT = 1e-300
-"""At least the mass that truncation beyond `STEEPEST` puts at infinity."""
 
 
 @checks.keyword_only("sigma or mu", "Gaussian(sigma={}) or Gdp(mu={})")
@@ -135,28 +124,29 @@ class DiscreteLaplace(Mechanism):
             return identity()
         if k == 1:
             return limits.pure_dp(1 / b, side)
-        if k > MOST_ATOMS or k / b > LARGEST_EPS:
+        if k > 1000 or k / b > LARGEST_EPS:
             length = (k + 1 / (4 * b)) / b if side == "above" else (k - 1) / b
             return limits.laplace_of(length, side)
         # Where P must be large and Q small, r is taken small, and the other way round.
         r = exp_of(-1 / b, "below" if side == "above" else "above")
-        powers, grid = _powers(r, k), 1 << GRID_BITS
-        points = [(0, 0), (grid, grid)]
+        powers = _powers(r, k)
+        points = [(0, 0), (GRID, GRID)]
         for j in range(k):
-            p = grid - powers[j + 1] * r.denominator // (r.denominator + r.numerator)
+            p = GRID - powers[j + 1] * r.denominator // (r.denominator + r.numerator)
             q = powers[k - j] * r.denominator // (r.denominator + r.numerator)
             # Powers are up to two units too small.
-            points.append((q, min(p, grid)) if side == "above" else (q + 4, p - 4))
-        return from_exact(region(points, grid, grid))
+            points.append((q, min(p, GRID)) if side == "above" else (q + 4, p - 4))
+        return from_exact(region(points, GRID, GRID))
 
 
 def _powers(r: Fraction, most: int) -> list[int]:
     """`r^j` over 2^460, rounded down (by less than `2j` units), as multiples of 2^-400."""
-    ratio = r.numerator * (1 << POWER_BITS) // r.denominator
-    power, powers = 1 << POWER_BITS, []
+    unit = GRID << 60
+    ratio = r.numerator * unit // r.denominator
+    power, powers = unit, []
     for _ in range(most + 1):
-        powers.append(power >> (POWER_BITS - GRID_BITS))
-        power = power * ratio >> POWER_BITS
+        powers.append(power >> 60)
+        power = power * ratio // unit
     return powers
 
 
@@ -166,7 +156,7 @@ class TruncatedLaplace(Mechanism):
 
     Shifted by `Δ`, a slice of width `Δ` on either side is out of the other's reach: mass `δ` at
     infinity. On the overlap the two are Laplace noise with lighter atoms, `w R_e + (1-w) B_e`
-    (`pld/families/bounded_range.py`), which for a symmetric pair is composed exactly with
+    (`pld/families/symmetric.py`), which for a symmetric pair is composed exactly with
     `R_{0,δ}`. Parameters are rounded up: the PLD increases in `δ`, `e` and `w`.
     """
 
@@ -187,8 +177,9 @@ class TruncatedLaplace(Mechanism):
             return identity()
         if d >= 2 * a:
             return infinite()
-        if a / b > STEEPEST:
-            lost = approximate_dp(0.0, LIGHTEST_CUT) if side == "above" else identity()
+        if a / b > 2000:
+            # Truncation puts less than any float at infinity: the noise counts as uncut.
+            lost = approximate_dp(0.0, 1e-300) if side == "above" else identity()
             return limits.laplace(self.scale, self.sensitivity, side) + lost
 
         # Mass of P out of Q's reach: below Δ - A.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -28,9 +29,6 @@ from residua.mechanisms.relations import ADD_REMOVE, REPLACE_ONE, ZERO_OUT, dire
 from residua.pld import amplification
 from residua.pld.arithmetic.exact import Side
 from residua.pld.pld import Pld
-
-LARGEST_DOUBLED = 1e300
-"""Sensitivities below this can be doubled without overflow."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +113,9 @@ class PoissonSampled(Mechanism):
     def _replace_one(self, accuracy: float, side: Side) -> Pld:
         inner = self.mechanism
         doubled: Mechanism | None = None
-        if isinstance(inner, DiscreteLaplace | DiscreteGaussian):
-            doubled = replace(inner, sensitivity=2 * inner.sensitivity)
-        elif isinstance(inner, Laplace | TruncatedLaplace) and inner.sensitivity < LARGEST_DOUBLED:
-            doubled = replace(inner, sensitivity=2.0 * inner.sensitivity)
+        noises = DiscreteLaplace | DiscreteGaussian | Laplace | TruncatedLaplace
+        if isinstance(inner, noises) and 2 * inner.sensitivity < math.inf:
+            doubled = replace(inner, sensitivity=2 * inner.sensitivity)  # type: ignore[arg-type]
         pairs = inner.plds(ADD_REMOVE, accuracy=accuracy, side=side)
         replaced = doubled.pld(relation=ADD_REMOVE, side=side) if doubled else None
         return amplification.poisson_replaced(

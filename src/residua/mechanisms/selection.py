@@ -86,7 +86,7 @@ class ExponentialMechanism(Mechanism):
 
     The losses of one pair of neighbours lie in an interval of length `eps` (Durfee and Rogers
     2019), which is tighter than `eps`-DP; the supremum of all such losses is `B_eps` (Dong, Durfee
-    and Rogers 2020; `pld/families/bounded_range.py`). If adding a record can only raise scores
+    and Rogers 2020; `pld/families/symmetric.py`). If adding a record can only raise scores
     (`monotonic`), the length is `eps / 2` under add-remove and zero-out.
     """
 

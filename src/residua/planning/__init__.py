@@ -10,8 +10,7 @@ rz.planning.frontier(filter)
 """
 
 from residua.planning.comparison import FilterComparison, SuiteComparison, Summary, compare_filters
-from residua.planning.frontier import Frontier, frontier
-from residua.planning.how_many import count_more, how_many, least_noise
+from residua.planning.how_many import Frontier, count_more, frontier, how_many, least_noise
 from residua.planning.odometer import Odometer, Reading
 from residua.planning.recommend import Recommendation, recommend
 from residua.planning.suite import draw_suite, draw_workload

@@ -29,10 +29,12 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters.base import Filter
 from residua.filters.counting import MOST, admitted
+from residua.filters.target import target
 from residua.mechanisms.mechanism import Mechanism
 from residua.planning import suite
 from residua.planning.candidates import Candidate, Setting, candidates
-from residua.planning.workload import Run, Workload, checked_budget, optimum
+from residua.planning.how_many import Progress
+from residua.planning.workload import Run, Workload, optimum
 from residua.pld.pld import Pld
 
 SMALL = 10
@@ -80,10 +82,6 @@ def bootstrap_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-Progress = Callable[[str, int, int], None]
-"""Called with what comes next, how many measurements are done and how many there are."""
 
 
 @dataclass(frozen=True)
@@ -350,7 +348,7 @@ def compare_filters(
         ArgumentError: An argument is out of range.
         ArgumentTypeError: An argument has the wrong type.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     most = checks.count("most", most)
     running = candidates(filters)
     names = tuple(one.name for one in running)

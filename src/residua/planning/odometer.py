@@ -64,12 +64,12 @@ class Odometer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", order("alpha", self.alpha))
-        object.__setattr__(self, "delta", _check_delta(self.delta))
+        object.__setattr__(self, "delta", checks.inner_probability("delta", self.delta))
 
     @classmethod
     def expecting(cls, rho: float, delta: float) -> Odometer:
         """The odometer that reads least when, all in all, about `rho`-zCDP is spent."""
-        rho, delta = checks.positive("rho", rho), _check_delta(delta)
+        rho, delta = checks.positive("rho", rho), checks.inner_probability("delta", delta)
         best = 1.0 + math.sqrt(-math.log(delta) / rho)
         return cls(float(f"{min(max(best, 1.0 + 1e-6), 1e9):.6g}"), delta)
 
@@ -117,12 +117,3 @@ class Odometer:
             f"eps {now.eps:.6g} lost so far, by {now.queries} queries,"
             f" but for probability {now.delta:g}"
         )
-
-
-def _check_delta(value: float) -> float:
-    delta = checks.real("delta", value, "in (0, 1)")
-    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
-    return delta
-
-
-__all__ = ["Odometer", "Reading"]

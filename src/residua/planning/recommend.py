@@ -25,12 +25,12 @@ from residua.filters.query import describe, loss_of
 from residua.planning.candidates import Setting, candidates
 from residua.planning.comparison import (
     FilterComparison,
-    Progress,
     Row,
     as_workloads,
     compare_filters,
     count_admitted,
 )
+from residua.planning.how_many import Progress
 from residua.planning.workload import Run, Workload, is_within
 from residua.pld.pld import Pld
 
@@ -234,6 +234,3 @@ def _least_noise(
     if planned and not is_admitted(found):
         raise ArgumentError(f"workload must fit a plan filter, got {runs!r}")
     return tried[found], runs_of(found)
-
-
-__all__ = ["Recommendation", "recommend"]

@@ -36,13 +36,14 @@ from typing import NamedTuple, TypeVar
 
 from residua import checks
 from residua.errors import ArgumentError
+from residua.filters.target import target
 from residua.mechanisms.black_boxes import PureDp
 from residua.mechanisms.composition import SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import Gaussian, Laplace
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.planning.candidates import gaussian_budget
-from residua.planning.workload import Run, Workload, checked_budget, is_within, largest_count
+from residua.planning.workload import Run, Workload, is_within, largest_count
 from residua.work_limit import remembered
 
 FAMILIES = ("pure", "laplace", "gaussian", "subsampled", "mixed")
@@ -57,19 +58,12 @@ DEVELOPMENT_SEED = 1
 REPORT_SEED = 20_261_118
 """The seed of the published tables. Nothing may be tuned to what it draws."""
 
-COUNT = 60
+COUNT = 2 * len(FAMILIES) * len(SHAPES)
 """Workloads in a suite by default: every family in every shape, with and without `expect`."""
 
 FEWEST, MOST = 3, 1000
 """How many copies of a query fit: the range of the targets."""
 
-_ENDLESS = 10**6
-"""Queries in the last stage of a workload with stages."""
-_FADE = (0.4, 0.3, 0.2, 0.1)
-"""How the queries of a size that gives way to the next one are divided among the blocks."""
-_PER_DECADE = 900
-_LEAST_NOISE, _MOST_NOISE = -2 * _PER_DECADE, 15 * _PER_DECADE
-"""Noise between 0.01 and 1e15, as indices of three-digit numbers."""
 
 _Item = TypeVar("_Item")
 
@@ -124,7 +118,7 @@ def draw_workload(
     Raises:
         ArgumentError: An argument is out of range, or the budget is too small for the family.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     seed = checks.count("seed", seed)
     draws = _Draws("workload", seed, eps, delta)
     # All three are drawn in any case: naming what would be drawn changes nothing else.
@@ -165,7 +159,7 @@ def draw_suite(
     Raises:
         ArgumentError: An argument is out of range, or the budget is too small for a family.
     """
-    eps, delta = checked_budget(eps, delta)
+    eps, delta = target(eps, delta)
     return tuple(
         draw_workload(eps, delta, one.seed, family=one.family, shape=one.shape, expect=one.expect)
         for one in suite_draws(seed, count, family, shape)
@@ -255,15 +249,15 @@ def _try_sizes(
     sizes: dict[Mechanism, _Size] = {}
     for _ in range(4 * many):
         kind = draws.choice(FAMILIES[:-1]) if family == "mixed" else family
-        target = round(draws.log_uniform(FEWEST, MOST))
+        wanted = round(draws.log_uniform(FEWEST, MOST))
         if kind == "subsampled":
             factor = draws.log_uniform(1 / 1.5, 1.5) if varies else 1.0
             sigma = _digits(_index(noise * factor, up=True))
-            size = _subsampled(sigma, rate, target, eps, delta)
+            size = _subsampled(sigma, rate, wanted, eps, delta)
             if size is None:
                 break
         else:
-            size = _Size(_least_noise(kind, target, eps, delta), target)
+            size = _Size(_least_noise(kind, wanted, eps, delta), wanted)
         sizes.setdefault(size.query, size)
         if len(sizes) == many:
             break
@@ -280,13 +274,13 @@ def _least_noise(family: str, count: int, eps: float, delta: float) -> Mechanism
 
     # The Gaussian answer is near the others too.
     low = high = _index(math.sqrt(count) / gaussian_budget(eps, delta), up=True)
-    step = 1
-    while high < _MOST_NOISE and not fits(high):
-        low, high, step = high, min(high + step, _MOST_NOISE), 2 * step
+    least, most, step = _index(0.01, up=True), _index(1e15, up=True), 1
+    while high < most and not fits(high):
+        low, high, step = high, min(high + step, most), 2 * step
     if low == high:
         low, step = high - 1, 1
-        while low > _LEAST_NOISE and fits(low):
-            low, high, step = max(low - 2 * step, _LEAST_NOISE), low, 2 * step
+        while low > least and fits(low):
+            low, high, step = max(low - 2 * step, least), low, 2 * step
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if fits(middle) else (middle, high)
@@ -312,13 +306,13 @@ def _steps_that_fit(sigma: float, rate: float, eps: float, delta: float) -> int:
 
 def _digits(index: int) -> float:
     """The three-digit number of an index: 1.00 at 0, 1.01 at 1, 10.0 at 900, 0.999 at -1."""
-    return float(f"{100 + index % _PER_DECADE}e{index // _PER_DECADE - 2}")
+    return float(f"{100 + index % 900}e{index // 900 - 2}")
 
 
 def _index(value: float, up: bool) -> int:
     """The index of a positive number, rounded up or down to three digits."""
     mantissa, _, exponent = f"{value:.2e}".partition("e")
-    index = round(100 * float(mantissa)) - 100 + _PER_DECADE * int(exponent)
+    index = round(100 * float(mantissa)) - 100 + 900 * int(exponent)
     if up:
         return index + 1 if _digits(index) < value else index
     return index - 1 if _digits(index) > value else index
@@ -355,7 +349,11 @@ def _stages(sizes: Sequence[_Size]) -> _Arranged:
     """Each size for its share of the budget, the last one without end."""
     *first, last = sizes
     runs = [Run(size.query, _share(size, sizes)) for size in first]
-    return (*runs, Run(last.query, _ENDLESS)), False
+    return (*runs, _without_end(last)), False
+
+
+def _without_end(size: _Size) -> Run:
+    return Run(size.query, 10**6)
 
 
 def _drifting(_draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
@@ -365,13 +363,14 @@ def _drifting(_draws: _Draws, sizes: Sequence[_Size]) -> _Arranged:
     the first half alone.
     """
     shares = [_share(size, sizes) for size in sizes]
+    fade = 0.4, 0.3, 0.2, 0.1
     runs = [Run(sizes[0].query, -(-shares[0] // 2))]
     for (old, leaves), (new, comes) in pairwise(zip(sizes, shares, strict=True)):
-        fading, rising = _divide(leaves // 2, _FADE), _divide(-(-comes // 2), _FADE[::-1])
+        fading, rising = _divide(leaves // 2, fade), _divide(-(-comes // 2), fade[::-1])
         for less, more in zip(fading, rising, strict=True):
             runs += [Run(old.query, less)] if less else []
             runs += [Run(new.query, more)] if more else []
-    return (*runs, Run(sizes[-1].query, _ENDLESS)), False
+    return (*runs, _without_end(sizes[-1])), False
 
 
 def _share(size: _Size, sizes: Sequence[_Size]) -> int:

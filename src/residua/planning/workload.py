@@ -175,15 +175,6 @@ def _parsed_run(name: str, given: Any) -> Any:
     return mechanism_from_dict(given["mechanism"]), given.get("repeat", 1)
 
 
-def checked_budget(eps: Any, delta: Any) -> tuple[float, float]:
-    """A budget with an optimum: `eps` in (0, 600], `delta` in (0, 1)."""
-    eps = checks.real("eps", eps, "positive and at most 600")
-    checks.require(0.0 < eps <= 600.0, "eps", "positive and at most 600", eps)
-    delta = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < delta < 1.0, "delta", "in (0, 1)", delta)
-    return eps, delta
-
-
 def optimum(
     eps: float, delta: float, workload: Workload, *, most: int = MOST, relation: str | None = None
 ) -> int:

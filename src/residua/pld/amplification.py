@@ -2,8 +2,8 @@
 
 A record is sampled at rate `q`; `(A, C)` is the pair with and without it when it is sampled.
 
-* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal: `families/sampling.py`
-  (Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
+* Poisson, add-remove: `P = (1-q) C + q A` against `Q = C`, and its reversal (`gaussian_mixture.py`,
+  Balle, Barthe and Gaboardi 2018, theorem 2; Zhu, Dong and Wang 2022, theorem 11).
 * Without replacement, replace-one: for `x >= 1` the first of these with the pair of a replaced
   record, and the same for the reversal (Zhu, Dong and Wang 2022, theorem 11): a supremum of two
   pairs, symmetric if the inner one is.
@@ -33,6 +33,7 @@ import numpy as np
 
 from residua.bounds import Floats, Interval
 from residua.errors import ArgumentError
+from residua.pld.arithmetic import FEW
 from residua.pld.arithmetic.exact import (
     EXACT_IDENTITY,
     ExactAtoms,
@@ -44,8 +45,8 @@ from residua.pld.arithmetic.exact import (
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.constructors import LEAST_RATE, from_exact, identity
 from residua.pld.discretise.finite import Profile, above, exact_atoms, finite
-from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.families.sampling import Curve, inner_argument, sampled, sampled_reversed
+from residua.pld.families.gaussian_mixture import Curve, inner_argument, sampled, sampled_reversed
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.lattice import infimum
 from residua.pld.pld import ACCURACY, Pld
 from residua.work_limit import work
@@ -82,8 +83,8 @@ def _at(vertices: Vertices, starts: list[Fraction], q: Fraction) -> Fraction:
     return p0 if q1 == q0 else p0 + (p1 - p0) * (q - q0) / (q1 - q0)
 
 
-_FEW_ATOMS = 1 << 12
 _COARSEST = 1e-2
+"""The coarsest accuracy at which a pair is made finite to have few atoms."""
 
 
 def poisson(inner: Pld, rate: float, direction: str, accuracy: float, side: Side) -> Pld:
@@ -199,7 +200,7 @@ def _written_out(pld: Pld, side: Side) -> ExactAtoms | None:
     """The atoms in rationals (responses rounded to the side), unless they are too many."""
     if pld.is_infinite:
         return ExactAtoms((), (), 1, 1)
-    if not pld.is_finite or pld._evaluator._table_size > _FEW_ATOMS:
+    if not pld.is_finite or pld._evaluator._table_size > 8 * FEW:
         return None
     exact = exact_atoms(pld)
     if exact is not None:

@@ -26,26 +26,20 @@ from residua.pld.arithmetic.exact import (
     tilted,
     upper_hull,
 )
-from residua.pld.families.atoms import SHOWN, Atoms, atoms_from_exact, atoms_from_floats
-from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.atoms import SHOWN, WORKED_OUT, Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture, subsampled
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.sizes import LONGEST_PROVABLE_LIST
 
-SUM_TOLERANCE = 1e-9
-"""How far from 1 given masses may sum; they are then normalised exactly."""
+TOLERANCE = 1e-9
+"""How far from 1 given masses may sum (they are then normalised exactly), and how far a given curve
+may bend the wrong way (it is then rounded to the safe side)."""
 TILT_TOLERANCE = 1e-12
 """How far from 1 `E e^-Z` may be and still denote 1 (no mass at -inf)."""
-SHAPE_TOLERANCE = 1e-9
-"""How far a given curve may bend the wrong way; it is then rounded to the safe side."""
-_WORKED_OUT = 64
-"""Pairs up to this long are put into canonical form at once, longer ones when first needed."""
-_MU_RANGE = (1e-100, 1e100)
-_MIXTURE_RANGE = (1e-12, 20.0)
+MIXTURE_RANGE = (1e-12, 20.0)
 """Of `sensitivity / sigma`: beyond, a sampled record is as good as seen (all but 1e-22)."""
 LEAST_RATE = 1e-100
 """Of sampling: a smaller one is rejected, or rounded."""
@@ -87,7 +81,7 @@ def gaussian(
         return identity()
     ratio = top / bottom
     checks.require(
-        _MU_RANGE[0] <= ratio <= _MU_RANGE[1], name, "0 or between 1e-100 and 1e100", value
+        LEAST_RATE <= ratio <= 1.0 / LEAST_RATE, name, "0 or between 1e-100 and 1e100", value
     )
     return Pld(Gaussian(((top, bottom, 1),)), {})
 
@@ -219,7 +213,7 @@ def with_sigma(mixture: GaussianMixture, sigma: float) -> Pld:
 
 def _require_mixture(sensitivity: float, sigma: float) -> None:
     ratio = sensitivity / sigma
-    low, high = _MIXTURE_RANGE
+    low, high = MIXTURE_RANGE
     checks.require(
         low <= ratio <= high, "sensitivity / sigma", f"0 or between {low:g} and {high:g}", ratio
     )
@@ -273,7 +267,7 @@ def from_pair(p: Any, q: Any) -> Pld:
     q_ints, _ = integers(b)
     p_den, q_den = sum(p_ints), sum(q_ints)
     both = (a > 0) & (b > 0)
-    if a.size <= _WORKED_OUT or not both.any():
+    if a.size <= WORKED_OUT or not both.any():
         made = from_exact(canonical(p_ints, q_ints, p_den, q_den))
         return _written_as(made, "from_pair", a, b)
     p_kept = sum(i for i, kept in zip(p_ints, both, strict=True) if kept)
@@ -304,11 +298,9 @@ def from_tradeoff(alphas: Any, betas: Any) -> Pld:
     checks.require(a[0] == 0.0, "alphas", "0 at the start of the curve", float(a[0]))
     checks.require(b[-1] == 0.0, "betas", "0 at the end of the curve", float(b[-1]))
     worst = float(np.max(b - (1.0 - a)))
-    checks.require(worst <= SHAPE_TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
+    checks.require(worst <= TOLERANCE, "betas", "at most 1 - alphas", f"{worst!r} above")
     worst = float(np.max(np.diff(b), initial=0.0))
-    checks.require(
-        worst <= SHAPE_TOLERANCE, "betas", "decreasing in alphas", f"a rise of {worst!r}"
-    )
+    checks.require(worst <= TOLERANCE, "betas", "decreasing in alphas", f"a rise of {worst!r}")
     p_ints, q_ints, den = _dyadic(a, b)
     # Testing region: (Q tail, P tail) = (beta, 1 - alpha), read from the right end.
     points = [(q, den - p) for p, q in zip(p_ints, q_ints, strict=True)][::-1]
@@ -340,9 +332,9 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
         checks.require(bool(np.all(v[twice] == v[twice + 1])), "xs", "distinct", float(x[twice[0]]))
         x, v = np.delete(x, twice), np.delete(v, twice)
     worst = float(np.max((1.0 - x) - v, initial=0.0))
-    checks.require(worst <= SHAPE_TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
+    checks.require(worst <= TOLERANCE, "values", "at least 1 - xs", f"{worst!r} below")
     worst = float(np.max(np.diff(v), initial=0.0))
-    checks.require(worst <= SHAPE_TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
+    checks.require(worst <= TOLERANCE, "values", "decreasing in xs", f"a rise of {worst!r}")
     from residua.pld.discretise.finite import region_above
 
     places = [Fraction(a) for a in x.tolist()]
@@ -351,7 +343,7 @@ def from_hockey_stick(xs: Any, values: Any) -> Pld:
     ]
     # Where the values rise, they are raised to what follows: the safe side.
     heights = list(accumulate(reversed(heights), max))[::-1]
-    made = from_exact(region_above(places, heights, x.size <= _WORKED_OUT, SHAPE_TOLERANCE))
+    made = from_exact(region_above(places, heights, x.size <= WORKED_OUT, TOLERANCE))
     return _written_as(made, "from_hockey_stick", x, v)
 
 
@@ -368,9 +360,9 @@ def _probabilities(name: str, given: Any) -> Floats:
 
 
 def _require_sum(name: str, masses: Floats, more: float = 0.0) -> float:
-    """The sum of masses and one more, which must be 1 but for `SUM_TOLERANCE`."""
+    """The sum of masses and one more, which must be 1 but for `TOLERANCE`."""
     total = math.fsum(masses) + more
-    good = abs(total - 1.0) <= SUM_TOLERANCE
+    good = abs(total - 1.0) <= TOLERANCE
     checks.require(good, name, "normalised to sum to 1 within 1e-9", total)
     return total
 
@@ -415,7 +407,7 @@ def _require_close(
         else:
             top = left[1] + Fraction((right[1] - left[1]) * (q - left[0]), right[0] - left[0])
         gap = float((top - p) / den)
-        checks.require(gap <= SHAPE_TOLERANCE, name, shape, f"a point {gap!r} off")
+        checks.require(gap <= TOLERANCE, name, shape, f"a point {gap!r} off")
 
 
 def _require_normal(name: str, masses: Floats, shown: Floats) -> None:

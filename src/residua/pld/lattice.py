@@ -28,19 +28,21 @@ import numpy as np
 from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError
+from residua.pld.arithmetic import MANY
 from residua.pld.arithmetic.exact import (
     ExactAtoms,
     from_rational_vertices,
     from_vertices,
     upper_hull,
 )
-from residua.pld.constructors import from_exact
+from residua.pld.constructors import TOLERANCE, from_exact
 from residua.pld.discretise.finite import above, below
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld, query
 from residua.work_limit import work
 
 DEFAULT_ACCURACY = 1e-5
+"""How far a supremum or infimum may be off in height, where a member is not rational."""
 
 
 def supremum(plds: Iterable[Pld], accuracy: float = DEFAULT_ACCURACY) -> Pld:
@@ -148,10 +150,6 @@ def _prune(members: list[Pld], covered: Callable[[Pld, Pld], bool]) -> list[Pld]
     return kept
 
 
-TOLERANCE = 1e-9
-_LARGEST = 250_000
-
-
 def kernel(low: Pld, high: Pld) -> Floats:
     """A row-stochastic matrix `k` with `P_M k = P_L` and `Q_M k = Q_L` (within 1e-9).
 
@@ -169,8 +167,8 @@ def kernel(low: Pld, high: Pld) -> Floats:
     p, q = high.pair()
     p_low, q_low = low.pair()
     rows, columns = p.size, p_low.size
-    if rows * columns > _LARGEST:
-        raise ArgumentError(f"kernel needs at most {_LARGEST} entries, got {rows} x {columns}")
+    if rows * columns > 16 * MANY:
+        raise ArgumentError(f"kernel needs at most {16 * MANY} entries, got {rows} x {columns}")
     found = _solve(p, q, p_low, q_low)
     found = np.clip(found, 0.0, None)
     found /= found.sum(axis=1, keepdims=True)

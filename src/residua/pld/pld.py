@@ -35,8 +35,7 @@ ACCURACY = 1e-3
 """Width in `eps` that an enclosure may have unless another is asked for."""
 _NONE = Interval(0.0, 0.0)
 _MOST = 1 << 53
-_MOST_BITS = 20_000
-"""Masses at infinity are worked out in rationals up to this length."""
+"""Counts are at most this, so that they are floats."""
 _LASTING = {"_exact_variance", "mass_at_infinity_bounds", "mass_at_minus_infinity_bounds"}
 """Values that are computed once and do not depend on contours."""
 
@@ -394,20 +393,6 @@ class Pld:
         q = np.concatenate([atoms.q, [0.0] * (plus > 0), [minus] * (minus > 0)])
         return p, q
 
-    def hockey_stick_points(self) -> tuple[Floats, Floats]:
-        """Vertices `(x, h(x))` of a finite PLD's curve, rounded to nearest."""
-        from residua.pld.curve.tradeoff import hockey_stick_points
-
-        self._require_finite("hockey_stick_points")
-        return hockey_stick_points(self._atoms.exact)
-
-    def tradeoff_points(self) -> tuple[Floats, Floats]:
-        """Vertices `(alpha, tau(alpha))` of a finite PLD's tradeoff curve, rounded to nearest."""
-        from residua.pld.curve.tradeoff import tradeoff_points
-
-        self._require_finite("tradeoff_points")
-        return tradeoff_points(self._atoms.exact)
-
     def _require_finite(self, what: str) -> None:
         if not self.is_finite:
             raise ArgumentError(f"{what} needs a finite PLD, got {self!r}")
@@ -450,7 +435,7 @@ def _missing(masses: list[tuple[Fraction, int]]) -> Interval:
     Far more digits than a float has: what a given delta leaves beside this mass may be
     a small difference of the two.
     """
-    kept = survival(masses, _MOST_BITS)
+    kept = survival(masses)
     slack = Fraction(0)
     if kept is None:
         largest = max(m for m, _ in masses)

@@ -21,6 +21,7 @@ from residua.provable.forms import (
     MOST_OUTCOMES,
     REPLACE,
     Description,
+    Range,
     form_of,
     has_too_many_outcomes,
     leaves_of,
@@ -36,25 +37,32 @@ LARGEST_TWO_SIDED = 8.0
 commits: both sides are mixtures there, and their curve is evaluated."""
 MOST_COPIES = 1000
 """The most copies of what is not Gaussian in one query on a Gaussian budget."""
-FEW_COPIES, LEAST_CENTRAL, LARGEST_CENTRAL = 8, 1e-4, 8.0
-"""Under the filter `gdp`: the most copies of Laplace noise and the like in one query, the least
-size of each, and the largest sum of their sizes."""
-MOST_COINS, LARGEST_COINS = 64, 100.0
-"""Under the filter `gdp`: the most copies of a pure-DP query, and the largest sum of losses."""
+GDP_COPIES: dict[str, tuple[int, Range]] = {
+    "central": (8, (1e-4, 8.0)),
+    "pure_dp": (64, (0.0, 100.0)),
+}
+"""Under the filter `gdp`: the most copies of Laplace noise and the like, or of a pure-DP query, in
+one query; the least size of each, and the largest sum of their sizes."""
 LARGEST_RATIO, LARGEST_TOTAL = 2.0, 30.0
 """Under the residue filters, for several queries that are not Gaussian: the largest ratio of their
 sizes, and the largest sum."""
 
-LARGEST_MU = 60.0
-"""The largest `mu` of a Gaussian budget."""
-LEAST_DELTA = 1e-30
-"""The least `delta` of a filter that is not 0."""
-LEAST_ORDER, LARGEST_ORDER = 1e-4, 1e6
-"""The range of Rényi orders of filters, less 1."""
-LARGEST_ROUNDS = 1000
-"""The most rounds of a filter that counts them."""
 LARGEST_REACH = 100.0
 """The largest Rényi order times sensitivity divided by noise, for mixtures of Gaussians."""
+FILTER_RANGES: dict[str, Range] = {
+    "eps": (LEAST_SIZE, LARGEST_SIZE),
+    "mu": (LEAST_SIZE, 60.0),
+    "rho": (LEAST_SIZE**2, 1e6),
+    **dict.fromkeys(("delta", "delta_conversion", "target_delta"), (1e-30, 1.0)),
+    "rounds": (1, 1000),
+    "alpha - 1": (1e-4, 1e6),
+    "order - 1": (1e-4, 1e12),
+    **{
+        f"the length of {each}": (1, LONGEST_PROVABLE_LIST)
+        for each in ("curve", "plan", "menu", "expect", "catalogue")
+    },
+}
+"""The ends between which a parameter of a filter must lie if it is not 0."""
 
 _RENYI = ("renyi", "renyi_curve", "renyi_commit")
 _ZCDP = ("zcdp", "approximate_zcdp")
@@ -159,7 +167,8 @@ def unprovable_filter(config: Description) -> str | None:
         wrong = unprovable_filter(each)
         if wrong is not None:
             return f"filters[{place}]: {wrong}"
-    for name, value, low, high in _filter_sizes(config):
+    for name, value in _filter_sizes(config):
+        low, high = FILTER_RANGES[name]
         if value and not low <= value <= high:
             what = f"{name} of {kind}"
             return f"{what} must be 0 or between {low:g} and {high:g}, got {value!r}"
@@ -182,28 +191,18 @@ def _unprovable_plan(config: Description) -> str | None:
     return unprovable_composition(config)
 
 
-def _filter_sizes(f: Description) -> Iterator[tuple[str, float, float, float]]:
-    for name, low, high in (
-        ("eps", LEAST_SIZE, LARGEST_SIZE),
-        ("mu", LEAST_SIZE, LARGEST_MU),
-        ("rho", LEAST_SIZE**2, 1e6),
-        ("delta", LEAST_DELTA, 1.0),
-        ("delta_conversion", LEAST_DELTA, 1.0),
-        ("target_delta", LEAST_DELTA, 1.0),
-        ("rounds", 1, LARGEST_ROUNDS),
-    ):
-        if name in f:
-            yield name, f[name], low, high
-    orders = [f["alpha"]] if "alpha" in f else [alpha for alpha, _ in f.get("curve", ())]
-    for alpha in orders:
-        yield "alpha - 1", alpha - 1.0, LEAST_ORDER, LARGEST_ORDER
-    if "order" in f:
-        yield "order - 1", f["order"] - 1.0, LEAST_ORDER, 1e12
-    for _, rho in f.get("curve", ()):
-        yield "rho", rho, LEAST_SIZE**2, 1e6
-    for name in ("curve", "plan", "menu", "expect", "catalogue"):
-        if isinstance(f.get(name), list):
-            yield f"the length of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
+def _filter_sizes(f: Description) -> Iterator[tuple[str, float]]:
+    """The parameters of a filter that have a range."""
+    for name, given in f.items():
+        if name == "curve":
+            for alpha, rho in given:
+                yield from (("alpha - 1", alpha - 1.0), ("rho", rho))
+        if name in ("alpha", "order"):
+            yield f"{name} - 1", given - 1.0
+        elif name in FILTER_RANGES:
+            yield name, given
+        if isinstance(given, list) and f"the length of {name}" in FILTER_RANGES:
+            yield f"the length of {name}", len(given)
 
 
 def _unprovable_natural(config: Description) -> str | None:
@@ -303,13 +302,13 @@ def _below_one_gaussian(rest: list[tuple[Description, int]], gaussians: int) -> 
     leaf = rest[0][0]
     if len(rest) > 1 or gaussians:
         return "different queries that are not all Gaussian"
-    if leaf["kind"] == "pure_dp":
-        many = copies > MOST_COINS or copies * leaf["eps"] > LARGEST_COINS
-        return f"more than {MOST_COINS} queries, or with larger losses," if many else None
+    form = "pure_dp" if leaf["kind"] == "pure_dp" else form_of(leaf, "")
+    if form not in GDP_COPIES:
+        return "several queries that are neither pure DP nor have a density"
+    most, (least, largest) = GDP_COPIES[form]
     size = max(value for _, value, *_ in size_ranges(leaf))
-    middling = LEAST_CENTRAL <= size <= LARGEST_CENTRAL / copies
-    if form_of(leaf, "") != "central" or copies > FEW_COPIES or not middling:
-        return f"more than {FEW_COPIES} queries, very small or large ones, or without a density,"
+    if copies > most or not least <= size <= largest / copies:
+        return f"more than {most} queries, or very small or large ones,"
     return None
 
 

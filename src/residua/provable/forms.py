@@ -127,24 +127,33 @@ def _outcomes(leaf: Description) -> int:
 
 
 Description = Mapping[str, Any]
+Range = tuple[float, float]
 
 LEAST_SIZE, LARGEST_SIZE = 1e-9, 600.0
 """The range of `eps`, `mu`, and sensitivities and bounds divided by the noise, if not 0."""
-LARGEST_MIXTURE = 20.0
-"""The largest sensitivity divided by the noise, on a sample."""
-LEAST_SHARE = 1e-9
-"""The least probability or sampling rate that is not 0."""
-LEAST_MASS = 1e-300
-"""The least `delta` or mass of an atom that is not 0."""
-LEAST_CONVERTED = 1e-8
-"""The least `rho` of a zCDP bound under the filter `basic`, if it is not 0."""
-LARGEST_SHIFT = 256
-"""The largest sensitivity of integer noise whose losses are written out, for want of a formula."""
-LARGEST_SIGMA = 128.0
-"""The largest `sigma` of discrete Gaussian noise whose losses are written out."""
-
-_NOISE = ("scale", "sigma")
-"""What a sensitivity is divided by: the first of these that a mechanism has."""
+_SIZE, _LENGTH = (LEAST_SIZE, LARGEST_SIZE), (1, LONGEST_PROVABLE_LIST)
+RANGES: dict[str, Range] = {
+    **dict.fromkeys(("eps", "mu", "xi", "losses"), _SIZE),
+    **dict.fromkeys(("sensitivity / scale", "sensitivity / sigma", "bound / scale"), _SIZE),
+    "sensitivity / sigma of subsampled_gaussian": (LEAST_SIZE, 20.0),
+    "sensitivity / sigma of mixture_of_gaussians": (LEAST_SIZE, 20.0),
+    "sensitivity / bound": (0.0, 2.0 - 1e-9),
+    # Integer noise whose losses are written out, for want of a formula.
+    "sensitivity of discrete_laplace": (1, 256),
+    "sensitivity of discrete_gaussian": (1, 256),
+    "sigma of discrete_gaussian": (1.0 / 128.0, 128.0),
+    **dict.fromkeys(("rho", "epsilons"), (LEAST_SIZE**2, LARGEST_SIZE)),
+    "rho under basic": (1e-8, LARGEST_SIZE),
+    **dict.fromkeys(("delta", "mass_at_infinity"), (1e-300, 1.0 - 1e-9)),
+    "masses": (1e-300, 1.0),
+    "1 - noise_parameter": (1e-9, 1.0 - 1e-9),
+    **dict.fromkeys(("sampling_rate", "probabilities", "sample_size / source_size"), (1e-9, 1.0)),
+    **{f"the number of {each}": _LENGTH for each in ("losses", "orders", "alphas")},
+    "the number of sensitivities": _LENGTH,
+    "num_buckets": (2, LARGEST_PROVABLE_COUNT),
+}
+"""The ends between which a parameter, or each entry of a list, must lie if it is not 0, whatever
+the kind, of one kind, or under one filter."""
 _CLOSED_FORMS = {
     "discrete_laplace": ("pure", "basic"),
     "discrete_gaussian": ("renyi", "renyi_curve", "renyi_commit", "zcdp", "approximate_zcdp"),
@@ -171,52 +180,33 @@ def size_ranges(
 ) -> Iterator[tuple[str, float, float, float]]:
     """A parameter that must be 0 or within a range: name, value and ends."""
     kind = f["kind"]
-    listed = filter not in _CLOSED_FORMS.get(kind, ())
-    most = (
-        LARGEST_MIXTURE if kind in ("subsampled_gaussian", "mixture_of_gaussians") else LARGEST_SIZE
-    )
-    if "sensitivity" in f:
-        noise = next(name for name in _NOISE if name in f)
-        yield f"sensitivity / {noise}", ratio(f["sensitivity"], f[noise]), LEAST_SIZE, most
-    if kind in ("discrete_laplace", "discrete_gaussian") and listed:
-        yield "sensitivity", f["sensitivity"], 1, LARGEST_SHIFT
-    if kind == "discrete_gaussian" and listed:
-        yield "sigma", f["sigma"], 1.0 / LARGEST_SIGMA, LARGEST_SIGMA
-    if kind == "truncated_laplace":
-        yield "bound / scale", ratio(f["bound"], f["scale"]), LEAST_SIZE, LARGEST_SIZE
-        reach = ratio(f["sensitivity"], f["bound"])
-        yield "sensitivity / bound", reach, 0.0, 2.0 - LEAST_SHARE
-    if kind == "mixture_of_gaussians":
-        for each in f["sensitivities"]:
-            yield "sensitivity / sigma", ratio(each, f["sigma"]), LEAST_SIZE, most
-    for name in ("eps", "mu", "xi", "rho"):
-        if name in f:
-            least = LEAST_SIZE**2 if name == "rho" else LEAST_SIZE
-            if name == "rho" and filter == "basic":
-                least = LEAST_CONVERTED
-            yield name, f[name], least, LARGEST_SIZE
-    for name in ("delta", "mass_at_infinity"):
-        if name in f:
-            yield name, f[name], LEAST_MASS, 1.0 - LEAST_SHARE
-    if "sampling_rate" in f:
-        yield "sampling_rate", f["sampling_rate"], LEAST_SHARE, 1.0
+    known = filter in _CLOSED_FORMS.get(kind, ())
+    for name, given in [*f.items(), *_derived(f)]:
+        if known and name in ("sensitivity", "sigma"):
+            continue
+        keys = f"{name} under {filter}", f"{name} of {kind}", name
+        ends = next((RANGES[key] for key in keys if key in RANGES), None)
+        if ends is not None:
+            for value in given if isinstance(given, list) else [given]:
+                yield name, value, *ends
+
+
+def _derived(f: Description) -> Iterator[tuple[str, Any]]:
+    """Sizes that several parameters make together."""
+    for top, bottom in (
+        *(("sensitivity", each) for each in ("scale", "sigma", "bound")),
+        ("bound", "scale"),
+        ("sample_size", "source_size"),
+    ):
+        if top in f and bottom in f:
+            yield f"{top} / {bottom}", ratio(f[top], f[bottom])
+    if "sensitivities" in f:
+        yield "sensitivity / sigma", [ratio(each, f["sigma"]) for each in f["sensitivities"]]
     if "noise_parameter" in f:
-        yield "1 - noise_parameter", 1.0 - f["noise_parameter"], LEAST_SHARE, 1.0 - LEAST_SHARE
-    for name, least in (("probabilities", LEAST_SHARE), ("masses", LEAST_MASS)):
-        for each in f.get(name, ()):
-            yield name, each, least, 1.0
-    for each in f.get("losses", ()):
-        yield "losses", each, LEAST_SIZE, LARGEST_SIZE
-    for each in f.get("epsilons", ()):
-        yield "epsilons", each, LEAST_SIZE**2, LARGEST_SIZE
+        yield "1 - noise_parameter", 1.0 - f["noise_parameter"]
     for name in ("losses", "orders", "alphas", "sensitivities"):
         if name in f:
-            yield f"the number of {name}", len(f[name]), 1, LONGEST_PROVABLE_LIST
-    if kind == "sampled_without_replacement":
-        rate = ratio(f["sample_size"], f["source_size"])
-        yield "sample_size / source_size", rate, LEAST_SHARE, 1.0
-    if kind == "randomized_response":
-        yield "num_buckets", f["num_buckets"], 2, LARGEST_PROVABLE_COUNT
+            yield f"the number of {name}", len(f[name])
 
 
 def ratio(top: float, bottom: float) -> float:

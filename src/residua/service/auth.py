@@ -28,11 +28,12 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Column, MetaData, Table, Text, insert, select, update
+from sqlalchemy import insert, select, update
 
 from residua import checks
 from residua.errors import ArgumentError
 from residua.ledger.api.ledger import Ledger
+from residua.ledger.storage import schema
 from residua.service.problems import Problem
 
 PERMISSIONS: dict[str, frozenset[str]] = {
@@ -263,13 +264,7 @@ def _pattern(given: str) -> str:
     return given
 
 
-_T = Table(
-    "residua_tokens",
-    MetaData(),
-    Column("id", Text, primary_key=True),
-    *(Column(name, Text, nullable=False) for name in ("principal", "role", "hash", "created")),
-    *(Column(name, Text) for name in ("scope", "expires", "revoked")),
-)
+_T = schema.tokens
 
 
 class TokenStore:

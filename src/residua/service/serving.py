@@ -8,14 +8,13 @@ finished in any case.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import gc
 import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import uvicorn
 
@@ -27,8 +26,9 @@ from residua.service.connections import timed_protocol
 from residua.service.context import ServiceContext, open_context
 from residua.service.settings import Settings
 
-_YOUNG = 20_000
-"""Objects made since the last look for garbage among new objects: some hundred requests."""
+_YOUNG = 2_000
+"""Objects made since the last look for garbage among new objects. A sampled query leaves hundreds,
+and arrays hang on them: with ten times as many, its garbage spread over the heap."""
 _COLLECT_EVERY = 60.0
 """Seconds from one look for garbage among all objects to the next, which takes some 20 ms."""
 _ARENAS = 2
@@ -128,7 +128,7 @@ def config(context: ServiceContext) -> uvicorn.Config:
 
 def as_many_as_allowed() -> None:
     """Let this process have as many connections as the system lets it ask for."""
-    with contextlib.suppress(ImportError, OSError, ValueError):
+    with suppress(ImportError, OSError, ValueError):
         import resource
 
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -142,7 +142,7 @@ def limit_heaps() -> None:
     to keep blocks of that size: a service of a hundred threads then holds more and more of what
     nothing uses. Settings in the environment (`MALLOC_ARENA_MAX` and others) come first.
     """
-    with contextlib.suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError):
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018 (there is none elsewhere)
         for name, parameter, value in (
@@ -162,12 +162,15 @@ def _settle_memory() -> None:
 
 
 def _collect_garbage(loop: asyncio.AbstractEventLoop) -> None:
-    """Look for garbage among all objects, now and at an interval.
+    """Look for garbage among all objects, now and at an interval, and give free memory back.
 
     The interpreter counts objects, not bytes: by itself it would let decisions that ended at their
-    work limit keep their arrays for hours.
+    work limit keep their arrays for hours. The C library by itself gives back the end of a heap
+    alone, so that the largest burst so far would decide what the service holds.
     """
     gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
     loop.call_later(_COLLECT_EVERY, _collect_garbage, loop)
 
 

@@ -7,9 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
-
-from residua.verify.proofs.verdict import Word
+from typing import Any, Literal
 
 NOTES = (
     "A proof is about what the records say. No verifier can prove that the mechanism that ran is"
@@ -21,6 +19,7 @@ NOTES = (
     "Parameters, keys and reasons are taken to be functions of public information and past answers,"
     " never of the data.",
 )
+Word = Literal["proven", "refuted", "undecided"]
 ANCHOR, GIVEN_HEADS = "anchor", "given heads"
 TRUNCATION_NOT_CHECKED = (
     "Truncation was not checked: no receipt or anchor says what the last records are."

@@ -19,10 +19,10 @@ from typing import Any
 
 from residua.errors import ArgumentError, ArgumentTypeError, BrokenRecord, NotALedger
 from residua.records import Record, digest, from_line
-from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL
+from residua.verify.arithmetic import Limits
 from residua.verify.chains.across import check_across, part_of
 from residua.verify.chains.chain import Chain, notes_on_lost_records
-from residua.verify.chains.steps import Limits, Progress, TableSource, prove_all, tasks_of
+from residua.verify.chains.steps import Progress, TableSource, prove_all, tasks_of
 from residua.verify.chains.structure import check_states, load
 from residua.verify.report import (
     ANCHOR,
@@ -62,9 +62,9 @@ def verify_records(
     if type(jobs) is not int or jobs < 1:
         raise ArgumentError(f"jobs must be at least 1, got {jobs!r}")
     limits = Limits(
-        _positive("limit", limit, LIMIT, "seconds"),
-        _positive("total_limit", total_limit, TOTAL, "seconds"),
-        _positive("memory_limit", memory_limit, MEMORY, "megabytes"),
+        _positive("limit", limit, Limits.step, "seconds"),
+        _positive("total_limit", total_limit, Limits.total, "seconds"),
+        _positive("memory_limit", memory_limit, Limits.memory, "megabytes"),
     )
     given, verified = expected_marks(expect_head), verified_marks(since)
     held = [ANCHOR] * (anchored is not None) + [GIVEN_HEADS] * bool(given)

@@ -1,6 +1,6 @@
 """The additive profile filter, run from randomized responses alone: the proof of its guarantee.
 
-`adversary/natural/guarantee.py` says that what an analyst sees of the additive filter is a
+`adversary/natural_guarantee.py` says that what an analyst sees of the additive filter is a
 post-processing of a fixed number of randomized responses about one bit, unless sizes are drawn too
 often. `post_processed` carries that post-processing out. In each round
 
@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from residua import checks
-from residua.adversary.natural.buckets import Plan
-from residua.adversary.natural.discretise import discretise
+from residua.adversary.buckets import Plan
+from residua.adversary.discretise import discretise
 from residua.adversary.rule import as_rounds
 from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Floats

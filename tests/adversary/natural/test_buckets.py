@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mpmath import mp
 
 import residua as rz
-from residua.adversary.natural.discretise import _by_jensen, heights, largest_total, overflow
+from residua.adversary.discretise import _by_jensen, heights, largest_total, overflow
 
 
 def draws_exceed(total: float, draws: int, steps: list[float], gamble: bool) -> float:

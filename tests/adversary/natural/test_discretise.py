@@ -13,8 +13,8 @@ from mpmath import mp
 
 import residua as rz
 from residua.adversary import generalised_response, largest_total, overflow
-from residua.adversary.natural.additive_profile import AdditiveProfileFilter
-from residua.adversary.natural.discretise import discretise, tail_mass
+from residua.adversary.discretise import discretise, tail_mass
+from residua.adversary.natural_filter import AdditiveProfileFilter
 from residua.errors import ArgumentError, ArgumentTypeError
 
 SYMMETRIC = {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import residua as rz
 from residua.adversary import guarantee_curve
-from residua.adversary.natural.guarantee import (
+from residua.adversary.natural_guarantee import (
     Cut,
     Guarantee,
     evaluate,
@@ -240,13 +240,13 @@ def test_gaussian_budgets_have_a_guarantee_above_the_known_attack(budget: rz.Pld
 )
 def test_bad_input_is_named(arguments: tuple[float, ...], error: type[Exception]) -> None:
     with pytest.raises(error, match=r"eps|delta|rounds|target_delta"):
-        natural_guarantee(*arguments)  # type: ignore[arg-type]
+        natural_guarantee(*arguments)
 
 
 @pytest.mark.parametrize("targets", [[0.0], [1.5], ["x"], 1e-5, [float("nan")]])
 def test_bad_targets_are_named(targets: object) -> None:
     with pytest.raises(rz.ResiduaError, match="target_deltas"):
-        guarantee_curve(R(1.0, 1e-6), targets)  # type: ignore[arg-type]
+        guarantee_curve(R(1.0, 1e-6), targets)
 
 
 @pytest.mark.parametrize(("eps", "delta"), [(50.0, 1e-6), (1.0, 5e-324), (1e-200, 1e-6)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import residua as rz
-from residua.adversary.natural.buckets import Plan, best_plan, evaluate
+from residua.adversary.buckets import Plan, best_plan, evaluate
 
 
 def test_a_hundred_rounds() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import residua as rz
-from residua.adversary.natural import strongest
-from residua.adversary.natural.strongest import natural_attack
+from residua.adversary import strongest
+from residua.adversary.strongest import natural_attack
 from residua.pld.order.compare import dominated
 
 BUDGET = rz.approximate_dp(1.0, 1e-6)
@@ -118,6 +119,6 @@ def test_more_rounds_reach_more() -> None:
         (lambda: natural_attack(rz.identity(), 3, 1.0), "eps must be where delta is between"),
     ],
 )
-def test_bad_input_is_named(call: object, said: str) -> None:
+def test_bad_input_is_named(call: Callable[[], object], said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()

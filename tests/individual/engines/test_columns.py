@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import residua as rz
+from residua.individual import memory
 from residua.individual.cost_model import pricing_for
-from residua.individual.engines import memory
-from residua.individual.engines.memory import Columns
 from residua.individual.header import make_header
 from residua.individual.losses import fingerprint
+from residua.individual.memory import Columns
 
 FILTER = rz.GdpFilter(mu=1.0)
 OURS = {memory.__file__, memory.__file__}

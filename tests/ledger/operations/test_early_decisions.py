@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from residua.filters.additive.basic import PureFilter
 from residua.ledger.domain import rules
 from residua.ledger.domain.described_query import describe_query
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
-from residua.ledger.operations.early_decisions import QUICK_SECONDS, EarlyDecisions, Slow, here
+from residua.ledger.operations.early_decisions import EarlyDecisions, Slow, here
 from residua.mechanisms import Gaussian, PureDp
 from residua.mechanisms.composition import Composed
 from residua.work_limit import limited, remembered, work
@@ -57,40 +56,6 @@ def test_a_decision_is_made_within_a_limit_or_early() -> None:
     assert early.find(3 * SECOND, costly, second)["b"].admitted
 
 
-def test_what_counts_much_and_is_quick_here_may_count_as_much_again() -> None:
-    early, more = EarlyDecisions(), [0]
-
-    def judge(snapshots: dict[str, BudgetSnapshot]) -> dict[str, BudgetDecision]:
-        work(more[0])
-        return costly(snapshots)
-
-    early.compute(Slow(judge, frozenset("b"), ({"b": snapshot()},)), here)
-    assert early.find(SECOND, judge, {"b": snapshot(0.25)})["b"].admitted
-    more[0] = 2 * SECOND
-    with pytest.raises(Slow):
-        early.find(SECOND, judge, {"b": snapshot(0.5)})
-    with pytest.raises(Slow):
-        early.find(SECOND, judge, {"c": snapshot()})
-
-
-def test_what_is_no_longer_quick_here_is_made_early_again() -> None:
-    """A cache has what other budgets had computed, and may not have the next state."""
-    early, seconds = EarlyDecisions(), [0.0]
-
-    def judge(snapshots: dict[str, BudgetSnapshot]) -> dict[str, BudgetDecision]:
-        begun = time.thread_time()
-        while time.thread_time() - begun < seconds[0]:
-            pass
-        return costly(snapshots)
-
-    costly({})
-    early.compute(Slow(judge, frozenset("b"), ({"b": snapshot()},)), here)
-    seconds[0] = 2 * QUICK_SECONDS
-    assert early.find(SECOND, judge, {"b": snapshot(0.25)})["b"].admitted
-    with pytest.raises(Slow):
-        early.find(SECOND, judge, {"b": snapshot(0.5)})
-
-
 def test_a_limit_around_it_is_not_taken_for_the_limit_under_the_lock() -> None:
     with pytest.raises(TooExpensive), limited("all", SECOND // 2):
         EarlyDecisions().find(SECOND, costly, {"b": snapshot()})
@@ -127,6 +92,6 @@ def test_a_long_description_is_not_kept_with_its_ruling() -> None:
         early.compute(
             Slow(rules.judge, frozenset("b"), ({"b": snapshot()}, rules.spend, query)), here
         )
-    kept = [text for _, _, _, text in early._known]
+    kept = [key[3] for key in early._known]
     assert kept[0] == queries[0].text
     assert len(set(kept)) == 3 and max(map(len, kept)) < 100 < len(queries[1].text)

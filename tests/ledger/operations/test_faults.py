@@ -21,7 +21,7 @@ import residua as rz
 from batches import Call, many
 from ledger.conftest import idle_drivers
 from residua.ledger.domain import rules
-from residua.ledger.operations import claims, committer
+from residua.ledger.operations import committer, early_decisions
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.mechanisms import Laplace, PureDp
@@ -309,7 +309,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def admitted(query: Any, decision: Any) -> str:
         if isinstance(query.query, rz.SelfComposed):
-            work(2 * committer.QUICK)
+            work(2 * committer.QUICK)  # type: ignore[attr-defined]
         return words(query, decision)
 
     monkeypatch.setattr(rules, "admitted", admitted)
@@ -320,7 +320,7 @@ def test_a_slow_decision_is_made_early_and_again_when_the_state_moved(open_: Ope
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     moves = [lambda: ledger.spend("b", PureDp(0.125))]
-    elsewhere.before = lambda: [move() for move in moves] and moves.clear()
+    elsewhere.before = lambda: [move() for move in moves] and moves.clear()  # type: ignore[func-returns-value]
     assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
     assert elsewhere.called == ["judge"] * 2
     assert left(ledger) == Fraction(5, 8)
@@ -408,7 +408,7 @@ def test_a_slow_decision_elsewhere_never_takes_the_lock(
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     # This very thread: it would wait for itself, until the claim is over.
-    monkeypatch.setattr(claims, "LONGEST", 0.05)
+    monkeypatch.setattr(early_decisions, "LONGEST", 0.05)
     elsewhere.before = lambda: ledger.spend("b", PureDp(0.001))
     with pytest.raises(rz.Contended, match="changed 4 times"):
         ledger.with_compute(elsewhere).spend("b", twice(0.25))
@@ -470,16 +470,16 @@ def test_what_is_computed_under_a_claim_is_up_to_date(
 
 
 def test_those_who_wait_for_a_claim_are_told_to_retry(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, budgets = claims.Claims(), frozenset({"b"})
-    monkeypatch.setattr(claims, "LONGEST_WAIT", 0.05)
-    with one.claimed("slow", budgets, claims.WaitLimit()):
+    one, budgets = early_decisions.Claims(), frozenset({"b"})
+    monkeypatch.setattr(early_decisions, "LONGEST_WAIT", 0.05)
+    with one.claimed("slow", budgets, early_decisions.WaitLimit()):
         assert one.until("other", budgets) and not one.until("slow", budgets)
         assert one.until("other", frozenset({"c"})) is None
         with pytest.raises(rz.Contended, match="retry"):
-            one.wait("other", budgets, claims.WaitLimit())
-        monkeypatch.setattr(claims, "MOST_WAITING", 0)
+            one.wait("other", budgets, early_decisions.WaitLimit())
+        monkeypatch.setattr(early_decisions, "MOST_WAITING", 0)
         with pytest.raises(rz.Contended, match="retry"):
-            one.wait("other", budgets, claims.WaitLimit())
+            one.wait("other", budgets, early_decisions.WaitLimit())
     assert not one
 
 
@@ -487,13 +487,13 @@ def test_all_waits_of_a_request_for_claims_together_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each claim ends, and then another one begins before the request has its turn."""
-    one, budgets, limit = claims.Claims(), frozenset({"b"}), claims.WaitLimit()
-    monkeypatch.setattr(claims, "LONGEST", 0.1)
+    one, budgets, limit = early_decisions.Claims(), frozenset({"b"}), early_decisions.WaitLimit()
+    monkeypatch.setattr(early_decisions, "LONGEST", 0.1)
     limit.left = 0.5
     begun = time.monotonic()
     with pytest.raises(rz.Contended, match="retry"):
         for number in range(100):
-            with one.claimed(number, budgets, claims.WaitLimit()):
+            with one.claimed(number, budgets, early_decisions.WaitLimit()):
                 one.wait("other", budgets, limit)
     assert 0.4 < time.monotonic() - begun < 5.0
 
@@ -505,16 +505,16 @@ def test_a_spend_that_is_barred_again_and_again_is_answered(
     ledger = open_()
     ledger.create_budget("b", rz.PureFilter(1.0))
     ledger.create_budget("free", rz.PureFilter(1.0))
-    monkeypatch.setattr(claims, "LONGEST_WAIT", 0.25)
+    monkeypatch.setattr(early_decisions, "LONGEST_WAIT", 0.25)
     committer, waits = ledger._committer, list[float]()
 
-    def wait(request: object, wanted: frozenset[str], limit: claims.WaitLimit) -> None:
+    def wait(request: object, wanted: frozenset[str], limit: early_decisions.WaitLimit) -> None:
         waits.append(limit.left)
         limit.left -= 0.0625
         if limit.left <= 0:
             raise rz.Contended("retry")
 
-    with committer._claims.claimed("slow", frozenset({"b"}), claims.WaitLimit()):
+    with committer._claims.claimed("slow", frozenset({"b"}), early_decisions.WaitLimit()):
         monkeypatch.setattr(committer._claims, "wait", wait)
         with pytest.raises(rz.Contended):
             ledger.spend("b", PureDp(0.1))

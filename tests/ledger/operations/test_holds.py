@@ -20,11 +20,11 @@ from batches import Call, many
 from residua.filters.base import Filter
 from residua.filters.query import describe
 from residua.filters.state import State
-from residua.ledger.api import commands
 from residua.ledger.domain import rules
 from residua.ledger.domain.set_aside import set_aside_in
 from residua.ledger.operations.early_decisions import QUICK, Slow
 from residua.ledger.operations.group_commit import Slot
+from residua.ledger.operations.spending import Spend
 from residua.mechanisms import Composed, Gaussian, Laplace, PureDp
 from residua.mechanisms.mechanism import Mechanism
 from residua.work_limit import work
@@ -573,8 +573,8 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
     for name in ("b", "c"):
         ledger.create_budget(name, rz.PureFilter(1.0))
     committer, words = ledger._committer, rules.admitted
-    slow = [commands.spend("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
-    quick = [commands.spend("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
+    slow = [Spend.of("local", "b", PureDp(0.01), key=f"slow {n}") for n in range(3)]
+    quick = [Spend.of("local", "c", PureDp(0.02), key=f"quick {n}") for n in range(3)]
 
     def admitted(query: Any, decision: Any) -> str:
         if query.query == PureDp(0.01):
@@ -585,7 +585,7 @@ def test_what_is_slow_on_one_budget_is_returned_and_what_is_quick_is_decided(
     slots = [Slot(each, within=QUICK) for each in (*slow, *quick)]
     committer._decide(committer.look(["b", "c"]), slots)
     assert [isinstance(slot.error, Slow) for slot in slots] == [True] * 3 + [False] * 3
-    assert all(slot.answer.record.admitted for slot in slots[3:])
+    assert all(slot.answer.admitted for slot in slots[3:])
     with ThreadPoolExecutor(6) as pool:
         done = pool.map(lambda n: ledger.spend("b", PureDp(0.01), key=f"slow {n}"), range(6))
         assert all(receipt.admitted for receipt in done), "in the end each is decided"

@@ -16,7 +16,8 @@ import pytest
 
 import residua as rz
 from batches import Call, many
-from residua.ledger.api import verifying, views
+from residua.ledger.api import ledger as api
+from residua.ledger.api import views
 from residua.ledger.domain import rules
 from residua.ledger.operations.early_decisions import QUICK
 from residua.ledger.recovery import export
@@ -129,7 +130,7 @@ def test_verifying_many_records_does_not_stop_spends_and_sees_one_moment(
     ledger.spend(["a", "b"], PureDp(0.001))
     group = ledger.history("b")[-1].seq
     verified: list[Any] = []
-    chain = verifying.chain
+    chain = api.chain  # type: ignore[attr-defined]
 
     def slow(*arguments: Any) -> Iterator[Any]:
         """Between two records of every chain, somebody spends from all budgets."""
@@ -139,7 +140,7 @@ def test_verifying_many_records_does_not_stop_spends_and_sees_one_moment(
             verified.append(record)
             yield record
 
-    monkeypatch.setattr(verifying, "chain", slow)
+    monkeypatch.setattr(api, "chain", slow)
     report = other.verify()
     assert report.ok
     last = [record.seq for record in verified if record.budget == "b"][-1]

@@ -16,8 +16,7 @@ import pytest
 import residua as rz
 from batches import Call, many
 from ledger.conftest import idle_drivers
-from residua.ledger.storage.rows import BUDGETS
-from residua.ledger.storage.statements import Prepared, listed
+from residua.ledger.storage.rows import BUDGETS, Prepared, listed
 from residua.mechanisms import PureDp
 
 pytestmark = pytest.mark.needs("pgserver", "psycopg")

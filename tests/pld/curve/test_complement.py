@@ -13,7 +13,7 @@ from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.curve import chernoff
 from residua.pld.curve.contour import parameters
 from residua.pld.families import symmetric
-from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.symmetric import BoundedRange
 
 LINES = (-0.45, -0.3, -0.25, -0.1, -1e-3, -1e-6)
 

@@ -15,7 +15,7 @@ import oracles
 import residua as rz
 from mixture_oracles import Blend, range_curve, range_moment, range_sum
 from residua.pld.families import symmetric
-from residua.pld.families.bounded_range import BoundedRange
+from residua.pld.families.symmetric import BoundedRange
 from strategies import log_uniform
 
 weights = st.one_of(st.just(0.0), st.floats(0.0, 1.0, exclude_max=True), log_uniform(1e-30, 0.5))

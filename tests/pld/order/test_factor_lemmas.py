@@ -21,8 +21,8 @@ from catalogue import high, low
 from mixture_oracles import Blend, Mixture, laplace_weight, range_curve
 from residua import Order
 from residua.bounds import Verdict
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.symmetric import BoundedRange
 from residua.pld.order.compare import dominated
 from residua.pld.order.factor_lemmas import (
     below,

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from mpmath import mp, mpf
 
 import residua as rz
+from residua.pld.families.symmetric import BoundedRange
 from residua.pld.residue import single_contact
 from residua.pld.residue.symmetric_family import CentralLaw, density, height
 from residue_oracles import AtOne
 
 
-def gap(law: CentralLaw, v: mpf, c: mpf) -> mpf:
+class Loss(NamedTuple):
+    """`w R_e + (1-w) B_e`, or Laplace noise of this largest loss for a `response` of None."""
+
+    eps: float
+    response: float | None
+
+    @property
+    def law(self) -> CentralLaw:
+        if self.response is None:
+            return CentralLaw(self.eps, 0.5, 0.5)
+        return CentralLaw(self.eps, *BoundedRange(self.eps, self.response).weights)
+
+
+def gap(loss: Loss, v: mpf, c: mpf) -> mpf:
     """`h_{L ⊕ G_m}(1) - h_{G_mu}(1)`, by error functions."""
-    e, m2 = mpf(law.eps), v - c
+    e, m2 = mpf(loss.eps), v - c
     m = mp.sqrt(m2)
 
     def integral(a: mpf) -> mpf:
@@ -27,69 +42,69 @@ def gap(law: CentralLaw, v: mpf, c: mpf) -> mpf:
 
     half = mpf(1) / 2
     falling, level, rising = integral(half), integral(mpf(0)), integral(-half)
-    if law.is_laplace:
+    if loss.response is None:
         query = falling - mp.exp(-e / 2) * level
     else:
-        query = mpf(law.response) * (falling - mp.exp(-e) * rising) / (1 + mp.exp(-e))
+        query = mpf(loss.response) * (falling - mp.exp(-e) * rising) / (1 + mp.exp(-e))
         flat = falling - 2 * mp.exp(-e / 2) * level + mp.exp(-e) * rising
-        query += mpf(law.flat) * flat / (1 - mp.exp(-e))
+        query += (1 - mpf(loss.response)) * flat / (1 - mp.exp(-e))
     scale = mp.exp(-m2 / 8) / mp.sqrt(2 * mp.pi * m2)
     mine = mp.erf(mp.sqrt(m2 / 8)) + 2 * query * scale
     return mine - mp.erf(mp.sqrt(v / 8))
 
 
-def cases(count: int) -> list[tuple[CentralLaw, float]]:
+def cases(count: int) -> list[tuple[Loss, float]]:
     """Laws of every kind and budgets from barely enough to ample."""
     rng = np.random.default_rng(40)
     found = []
     while len(found) < count:
         eps, weight = 10.0 ** rng.uniform(-6.0, 1.3), float(rng.choice([0.0, 0.5, 1.0]))
         laplace = bool(rng.integers(2))
-        law = CentralLaw(eps, 0.0 if laplace else weight, 0.0 if laplace else 1.0 - weight, laplace)
+        loss = Loss(eps, None if laplace else weight)
         v = (eps * 10.0 ** rng.uniform(-0.3, 3.0)) ** 2
-        if v < 1e3 and single_contact.fits(law, v):
-            found.append((law, v))
+        if v < 1e3 and single_contact.fits(loss.law, v):
+            found.append((loss, v))
     return found
 
 
 def test_on_either_side_of_the_truth(thorough: bool) -> None:
-    for place, (law, v) in enumerate(cases(400 if thorough else 60)):
+    for place, (loss, v) in enumerate(cases(400 if thorough else 60)):
         v_up = math.nextafter(v, math.inf) if place % 2 else v
-        found = single_contact.cost_at_zero(law, v, v_up)
+        found = single_contact.cost_at_zero(loss.law, v, v_up)
         assert found is not None
         low, high = found
         with mp.workdps(60 + int(v)):
-            assert gap(law, mpf(v_up), mpf(low)) >= 0
-            assert high == v or gap(law, mpf(v), mpf(high)) <= 0
+            assert gap(loss, mpf(v_up), mpf(low)) >= 0
+            assert high == v or gap(loss, mpf(v), mpf(high)) <= 0
         assert high - low <= 1e-11 * high
 
 
 @pytest.mark.parametrize("off", [0.0, 1e-12, -1e-12, 1e-9, -1e-9, 1e-4, -1e-4])
 def test_a_search_that_ends_elsewhere_proves_nothing_wrong(off: float) -> None:
     """Raised and lowered from a cost that is off: still on either side of the truth."""
-    for law, v in cases(12):
-        both = single_contact._lacking if law.eps > 3.0 else single_contact._themselves
-        near = single_contact._root(law, v, both)
+    for loss, v in cases(12):
+        both = single_contact._lacking if loss.eps > 3.0 else single_contact._themselves
+        near = single_contact._root(loss.law, v, both)
         c = min(near * (1.0 + off), 0.5 * (near + v))
-        raised = single_contact._raised(law, v, c, both)
-        lowered = single_contact._lowered(law, v, c, both)
+        raised = single_contact._moved(loss.law, v, c, both, 1.0)
+        lowered = single_contact._moved(loss.law, v, c, both, -1.0)
         with mp.workdps(60 + int(v)):
-            assert raised == v or gap(law, mpf(v), mpf(raised)) <= 0
-            assert gap(law, mpf(v), mpf(lowered)) >= 0
+            assert raised == v or gap(loss, mpf(v), mpf(raised)) <= 0
+            assert gap(loss, mpf(v), mpf(lowered)) >= 0
         if off == 0.0:
             assert raised - lowered <= 1e-11 * raised
 
 
 def test_how_fast_the_sides_part() -> None:
     """`d/dc` of the gap is `-½ e^{-m²/8} / √(2π m²)` times the density."""
-    for law, v in cases(12):
+    for loss, v in cases(12):
         with mp.workdps(80):
             exact, c = mpf(v), mpf(0.4 * v)
             step = mpf(10) ** -30 * c
-            slope = (gap(law, exact, c + step) - gap(law, exact, c - step)) / (2 * step)
+            slope = (gap(loss, exact, c + step) - gap(loss, exact, c - step)) / (2 * step)
             m2 = exact - c
             expected = -mp.exp(-m2 / 8) / mp.sqrt(2 * mp.pi * m2) / 2
-            assert float(slope / expected) == pytest.approx(density(law, float(m2)), rel=1e-12)
+            assert float(slope / expected) == pytest.approx(density(loss.law, float(m2)), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -108,45 +123,38 @@ def test_within_a_hair_of_the_whole_budget(query: rz.Pld) -> None:
     assert admitted == sorted(admitted) and admitted[-1]
 
 
-def law_of(eps: float, response: float | None) -> CentralLaw:
-    """Laplace noise for None."""
-    if response is None:
-        return CentralLaw(eps, 0.0, 0.0, True)
-    return CentralLaw(eps, response, 1.0 - response, False)
+def oracle(loss: Loss) -> AtOne:
+    return AtOne(loss.eps, loss.response or 0.0, loss.response is None)
 
 
-def oracle(law: CentralLaw) -> AtOne:
-    return AtOne(law.eps, law.response, law.is_laplace)
-
-
-def least_budget(law: CentralLaw) -> float:
+def least_budget(loss: Loss) -> float:
     """About the least `v` that the law fits."""
     from scipy.special import erfcinv, erfinv
 
-    at_one, lacking = height(law)
+    at_one, lacking = height(loss.law)
     return 8.0 * float(erfinv(at_one) if at_one < 0.5 else erfcinv(lacking)) ** 2
 
 
-def drawn_law(rng: np.random.Generator, low: float, high: float) -> CentralLaw:
+def drawn_loss(rng: np.random.Generator, low: float, high: float) -> Loss:
     """Of every kind, the largest loss log-uniform between powers of 10."""
     eps = min(10.0 ** rng.uniform(low, high), 600.0)
     share = 10.0 ** rng.uniform(-12.0, 0.0)
     kinds = (1.0, 0.0, None, rng.uniform(), share, 1.0 - share)
-    return law_of(eps, kinds[rng.integers(len(kinds))])
+    return Loss(eps, kinds[rng.integers(len(kinds))])
 
 
-def assert_bounds(law: CentralLaw, v: float, v_up: float, widest: float) -> None:
-    found = single_contact.cost_at_zero(law, v, v_up)
+def assert_bounds(loss: Loss, v: float, v_up: float, widest: float) -> None:
+    found = single_contact.cost_at_zero(loss.law, v, v_up)
     if found is None:
-        assert v < least_budget(law) * (1.0 + 1e-12)
+        assert v < least_budget(loss) * (1.0 + 1e-12)
         return
     low, high = found
-    exact = oracle(law)
+    exact = oracle(loss)
     assert exact.sign_of_fit(v) < 0
     assert 0.0 <= low <= high <= v
-    assert low == 0.0 or exact.sign_of_gap(v_up, low) >= 0, (law, v, v_up, low)
-    assert high == v or exact.sign_of_gap(v, high) <= 0, (law, v, high)
-    assert high - low <= widest * high, (law, v, low, high)
+    assert low == 0.0 or exact.sign_of_gap(v_up, low) >= 0, (loss, v, v_up, low)
+    assert high == v or exact.sign_of_gap(v, high) <= 0, (loss, v, high)
+    assert high - low <= widest * high, (loss, v, low, high)
 
 
 EPS = {"any": (-130.0, 2.78), "usual": (-6.0, 2.78), "large": (2.0, 2.78), "borders": (0.3, 0.85)}
@@ -163,32 +171,32 @@ BUDGETS = {
 def test_bounds_hold_for_any_loss_and_budget(eps: str, budget: str, thorough: bool) -> None:
     rng = np.random.default_rng(41)
     for place in range(1000 if thorough else 50):
-        law = drawn_law(rng, *EPS[eps])
-        v = BUDGETS[budget](rng, least_budget(law))
+        loss = drawn_loss(rng, *EPS[eps])
+        v = BUDGETS[budget](rng, least_budget(loss))
         v_up = math.nextafter(v, math.inf) if place % 2 else v
         # Next to the least budget the cost is hardly determined.
-        assert_bounds(law, v, v_up, 1.0 if budget == "nearly used up" else 1e-10)
+        assert_bounds(loss, v, v_up, 1.0 if budget == "nearly used up" else 1e-10)
 
 
 @pytest.mark.parametrize(
-    "law, v",
+    "loss, v",
     [
         # The lack of Laplace noise and bounded range is largest at 0, far from that of a response.
-        (law_of(456.793654044342, None), 2284.357680716651),
-        (law_of(507.65897822599356, 0.0), 4460.13020557212),
-        (law_of(530.5435635655052, 0.9868156372712134), 2655.9143526224143),
+        (Loss(456.793654044342, None), 2284.357680716651),
+        (Loss(507.65897822599356, 0.0), 4460.13020557212),
+        (Loss(530.5435635655052, 0.9868156372712134), 2655.9143526224143),
         # The share of the budget underflows.
-        (law_of(5.79035562476547e-62, 1.0), 1.4404549637523748e199),
-        (law_of(4.991238390241924e-129, 0.0), 1.2547975795711158e54),
-        (law_of(4.822621642428095e-99, None), 1.1690124510702823e179),
+        (Loss(5.79035562476547e-62, 1.0), 1.4404549637523748e199),
+        (Loss(4.991238390241924e-129, 0.0), 1.2547975795711158e54),
+        (Loss(4.822621642428095e-99, None), 1.1690124510702823e179),
         # `Σ √(pq)` is far below `u`: the search began at a share of the budget.
-        (law_of(80.41013979518547, 1.0), 4.1267495094929555e174),
-        (law_of(296.58937379823243, 0.0), 1.2934588793765425e194),
+        (Loss(80.41013979518547, 1.0), 4.1267495094929555e174),
+        (Loss(296.58937379823243, 0.0), 1.2934588793765425e194),
     ],
 )
-def test_losses_and_budgets_that_were_wrong_once(law: CentralLaw, v: float) -> None:
-    assert_bounds(law, v, v, 1e-10)
-    assert_bounds(law, v, math.nextafter(v, math.inf), 1e-10)
+def test_losses_and_budgets_that_were_wrong_once(loss: Loss, v: float) -> None:
+    assert_bounds(loss, v, v, 1e-10)
+    assert_bounds(loss, v, math.nextafter(v, math.inf), 1e-10)
 
 
 @pytest.mark.parametrize("response", [1.0, 0.0, None], ids=["response", "range", "laplace"])
@@ -198,16 +206,16 @@ def test_a_budget_next_to_the_least_is_not_mistaken(response: float | None, thor
     losses = [10.0 ** rng.uniform(1.5, 2.77) for _ in range(2000 if thorough else 150)]
     # Those that were mistaken once.
     for eps in [530.9677720183008, 321.15578029265066, 547.3891779005183, *losses]:
-        law = law_of(eps, response)
-        exact, v = oracle(law), least_budget(law)
+        loss = Loss(eps, response)
+        exact, v = oracle(loss), least_budget(loss)
         while exact.sign_of_fit(v) > 0:
             v = math.nextafter(v, math.inf)
         while exact.sign_of_fit(v) < 0:
             v = math.nextafter(v, 0.0)
-        assert not single_contact.fits(law, v)
-        assert not single_contact.refuses(law, math.nextafter(v, math.inf))
-        assert single_contact.fits(law, v * (1.0 + 1e-13))
-        assert single_contact.refuses(law, v * (1.0 - 1e-13))
+        assert not single_contact.fits(loss.law, v)
+        assert not single_contact.refuses(loss.law, math.nextafter(v, math.inf))
+        assert single_contact.fits(loss.law, v * (1.0 + 1e-13))
+        assert single_contact.refuses(loss.law, v * (1.0 - 1e-13))
 
 
 def test_lower_ends_hold_for_the_exact_laplace_noise() -> None:

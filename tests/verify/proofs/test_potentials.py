@@ -28,7 +28,7 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES, ids=[q.kind for q in QUERIES])
 def test_composition_on_a_grid_agrees(query: m.Mechanism) -> None:
     """Theirs is rounded up, ours encloses: a hair below it."""
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.descriptions.mechanisms import loss_of
     from residua.verify.proofs.potentials import Potential, composed
 
@@ -49,7 +49,7 @@ def test_composition_on_a_grid_agrees(query: m.Mechanism) -> None:
 
 
 def test_several_copies_on_a_finer_lattice_agree() -> None:
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.descriptions.mechanisms import loss_of
     from residua.verify.proofs.potentials import Potential, composed
 
@@ -85,12 +85,12 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
     """Derived twice, independently: inside the library's intervals in both directions."""
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.descriptions.mechanisms import loss_of
     from residua.verify.losses.hockey_stick import curve
 
     loss = loss_of(query.to_dict(), relation)
-    above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))  # type: ignore[arg-type]
+    above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))
     if len(loss.factors) > 1:
         lost, core = (factor for factor, _ in loss.factors)
     for t in (0.0, 0.3, 0.9, 1.7):
@@ -116,7 +116,7 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
 def test_moments_agree_with_quadrature() -> None:
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.losses.factors import Mixture, Noise
     from residua.verify.losses.pairs import Sampled
 
@@ -164,7 +164,7 @@ COMPOSED = [
 def test_heights_of_compositions_agree_with_the_library(query: m.Mechanism) -> None:
     from flint import arb
 
-    from residua.verify.arithmetic.balls import bits
+    from residua.verify.arithmetic import bits
     from residua.verify.descriptions.mechanisms import loss_of
     from residua.verify.losses.hockey_stick import larger_height
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -30,15 +30,12 @@ TRIVIAL = "holds, but it is trivial (delta = 1)"
 
 @command(app, cls=options.QueryCommand)
 def attack(
-    query: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="QUERY", help="The queries that may be asked, for --filter."),
-    ] = None,
+    query: list[str] | None = None,
     filter: str | None = None,
     rounds: int = 3,
-    accuracy: options.Accuracy = DEFAULT_ACCURACY,
+    accuracy: float = DEFAULT_ACCURACY,
     kind: list[str] | None = None,
-    draw: output.Draw = None,
+    draw: Path | None = None,
 ) -> Result:
     """Play the worst adversary against filters.
 
@@ -47,6 +44,9 @@ def attack(
     attacked with every built-in catalogue. So are rules that are known to break their promise, to
     show that the attack finds them. Exit with status 1 if a filter breaks its promise, or if a
     known unsound rule is not caught.
+
+    Operands:
+      query (QUERY): The queries that may be asked, for --filter.
 
     Options:
       filter: Attack this filter, as JSON or in short, with these queries.
@@ -132,7 +132,7 @@ def _excess(gap: float, x: float) -> str:
 
 def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
     from residua.adversary.attack import judge
-    from residua.adversary.natural.filter import NaturalFilter
+    from residua.adversary.natural_filter import NaturalFilter
 
     rows = [
         ("filter", filter.to_json()),
@@ -151,7 +151,7 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
 
 def _attack_all(kinds: tuple[str, ...]) -> Result:
     from residua.adversary import attack
-    from residua.adversary.unsound.demonstrations import UNSOUND
+    from residua.adversary.unsound import UNSOUND
     from residua.filters import KINDS
 
     chosen = kinds or tuple(KINDS)
@@ -220,9 +220,6 @@ def _plain(found: "Attack") -> dict[str, Any]:
     }
 
 
-Rounds = Annotated[int, typer.Option(help="Number of queries that may be asked.")]
-
-
 @group.callback()
 def natural() -> None:
     """Say what the natural filter costs, and when it is free.
@@ -239,19 +236,22 @@ def natural() -> None:
 
 @command(group, cls=options.QueryCommand)
 def cost(
-    query: options.Catalogue,
+    query: list[str],
     budget: str,
-    rounds: Rounds,
-    accuracy: options.Accuracy = DEFAULT_ACCURACY,
+    rounds: int,
+    accuracy: float = DEFAULT_ACCURACY,
     coarse: float | None = None,
-    draw: output.Draw = None,
-    relation: options.Relation = None,
+    draw: Path | None = None,
+    relation: str | None = None,
 ) -> Result:
     """Compute what the natural filter over these queries really costs.
 
     The worst case is exact if all masses are rational; otherwise it lies between two proven bounds.
     If it exceeds the budget, the point, the gap and the adversary that attains it are shown. --draw
     also draws the adversary.
+
+    Operands:
+      query (QUERY): The queries that may be asked.
 
     Options:
       budget: The budget: a query, or a list of them.
@@ -302,14 +302,17 @@ def cost(
 
 @command(group, cls=options.QueryCommand)
 def free(
-    query: options.Catalogue,
+    query: list[str],
     rounds: int | None = None,
-    relation: options.Relation = None,
+    relation: str | None = None,
 ) -> Result:
     """Decide whether the natural filter is free for every budget.
 
     If not, a counterexample is shown: a query L and two futures A and C. L and A fit a budget, and
     so do L and C, but asking L and then choosing A or C by the answer exceeds it.
+
+    Operands:
+      query (QUERY): The queries that may be asked.
 
     Options:
       rounds: Number of queries that may be asked (default: any number).
@@ -345,7 +348,7 @@ def free(
 def guarantee(
     eps: float,
     delta: float,
-    rounds: Rounds,
+    rounds: int,
     target_delta: float | None = None,
     points: str | None = None,
 ) -> Result:
@@ -354,8 +357,6 @@ def guarantee(
     The result is the least eps that is proven for arbitrary symmetric queries, chosen adaptively.
 
     Options:
-      eps: The eps of the budget.
-      delta: The delta of the budget.
       target_delta: The delta to guarantee (default: ten times --delta).
       points: Cut losses at these points: paper, remark, or sizes like 0.1,0.5,2 (default: the best
           found).
@@ -364,7 +365,7 @@ def guarantee(
       residua natural guarantee --eps 1 --delta 1e-6 --rounds 10
       residua natural guarantee --eps 0.1 --delta 1e-6 --rounds 20 --target-delta 1e-4 --points remark
     """  # noqa: E501
-    from residua.adversary.natural.guarantee import natural_guarantee
+    from residua.adversary.natural_guarantee import natural_guarantee
 
     with output.progress("searching"):
         found = natural_guarantee(eps, delta, rounds, target_delta, _parse_sizes(points))

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from operator import methodcaller
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from residua.bounds import Interval
     from residua.mechanisms import Mechanism
-    from residua.pld.order.domination import Domination, Witness
+    from residua.pld.order import Domination, Witness
     from residua.pld.pld import Pld
 
 
@@ -98,9 +98,9 @@ def worst(
 
 @command(app, cls=options.QueryCommand)
 def delta(
-    query: options.Queries,
+    query: list[str],
     eps: float,
-    relation: options.Relation = None,
+    relation: str | None = None,
 ) -> Result:
     """Compute the delta of the composed queries at a given eps.
 
@@ -120,9 +120,9 @@ def delta(
 
 @command(app, cls=options.QueryCommand)
 def epsilon(
-    query: options.Queries,
+    query: list[str],
     delta: float,
-    relation: options.Relation = None,
+    relation: str | None = None,
 ) -> Result:
     """Compute the eps of the composed queries at a given delta.
 
@@ -169,8 +169,8 @@ class Number(NamedTuple):
 
 @command(app, cls=options.QueryCommand)
 def describe(
-    query: options.Queries,
-    relation: options.Relation = None,
+    query: list[str],
+    relation: str | None = None,
     delta: list[float] | None = None,
     eps: list[float] | None = None,
     out: Path | None = None,
@@ -303,13 +303,9 @@ VERDICTS = {
 
 @command(app, cls=options.QueryCommand)
 def order(
-    first: Annotated[
-        str, typer.Argument(metavar="FIRST", help="A query, or a JSON list of queries.")
-    ],
-    second: Annotated[
-        str, typer.Argument(metavar="SECOND", help="A query, or a JSON list of queries.")
-    ],
-    relation: options.Relation = None,
+    first: str,
+    second: str,
+    relation: str | None = None,
 ) -> Result:
     """Compare two queries in the Blackwell order.
 
@@ -319,6 +315,10 @@ def order(
     The verdict is LESS, GREATER, EQUAL, INCOMPARABLE or UNDECIDED, and holds in every direction of
     the relation. If an order fails, a witness shows it: a point x and the gap between the
     hockey-stick curves there.
+
+    Operands:
+      first (FIRST): A query, or a JSON list of queries.
+      second (SECOND): A query, or a JSON list of queries.
 
     Example:
       residua order --pure-dp eps=0.5 --laplace scale=2
@@ -360,8 +360,8 @@ def _dominated(low: "Mechanism", high: "Mechanism", relation: str) -> "Dominatio
     Proven of what is above the one and below the other; refuted the other way round.
     """
     from residua.bounds import Verdict
+    from residua.pld.order import Domination
     from residua.pld.order.compare import dominated
-    from residua.pld.order.domination import Domination
 
     if low == high:
         return Domination(Verdict.YES)

@@ -2,7 +2,7 @@
 
 import shutil
 import textwrap
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -17,14 +17,15 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @command(app)
 def mechanisms(
-    kind: Annotated[
-        str | None, typer.Argument(metavar="KIND", help="Show this kind in detail.")
-    ] = None,
+    kind: str | None = None,
 ) -> Result:
     """List the mechanisms and their parameters.
 
     For each mechanism, show its parameters, the dominating pair that gives its privacy loss, the
     reference for that pair, and the neighbouring relations that are supported.
+
+    Operands:
+      kind (KIND): Show this kind in detail.
 
     Example:
       residua mechanisms

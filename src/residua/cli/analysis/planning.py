@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from residua.filters import Filter
     from residua.filters.state import State
     from residua.planning import Workload
-    from residua.planning.frontier import Progress
+    from residua.planning.how_many import Progress
 
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -24,23 +24,18 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @command(app, cls=options.QueryCommand)
 def plan(
-    query: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="QUERY", help="Queries as JSON or by flags; several are asked in turn."
-        ),
-    ],
+    query: list[str],
     filter: str | None = None,
     state: str | None = None,
     budget: str | None = None,
-    eps: options.Eps = None,
-    delta: options.Delta = None,
+    eps: float | None = None,
+    delta: float | None = None,
     n: int = 1,
     most: int = 10**6,
     out: Path | None = None,
-    relation: options.Relation = None,
-    store: stores.Store = stores.DEFAULT,
-    token: stores.TokenText = None,
+    relation: str | None = None,
+    store: str = stores.DEFAULT,
+    token: str | None = None,
 ) -> Result:
     """Count the queries that fit, and find the least noise.
 
@@ -50,6 +45,9 @@ def plan(
 
     --eps and --delta without --filter mean the automatic filter. --budget takes the filter and what
     is left from a budget in the store; its parents and open reservations may allow fewer.
+
+    Operands:
+      query (QUERY): Queries as JSON or by flags; several are asked in turn.
 
     Options:
       filter (FILTER): The filter, as JSON or in short: 'zcdp rho=0.1'.
@@ -128,7 +126,7 @@ def _frontier(
 ) -> "Figure":
     """The frontier of what is left, beside that of a fresh filter where something was spent."""
     from residua.figures.plots import frontier as draw
-    from residua.planning.frontier import frontier
+    from residua.planning.how_many import frontier
 
     fresh = filter.initial()
     found = {"left": frontier(filter, state=start, relation=relation, progress=report)}
@@ -140,13 +138,13 @@ def _frontier(
 
 @command(app, cls=options.QueryCommand)
 def recommend(
-    query: options.QueryWorkload = None,
-    eps: options.Eps = None,
-    delta: options.Delta = None,
+    query: list[str] | None = None,
+    eps: float | None = None,
+    delta: float | None = None,
     workload: str | None = None,
     n: int | None = None,
     filter: list[str] | None = None,
-    relation: options.Relation = None,
+    relation: str | None = None,
 ) -> Result:
     """Recommend a filter and the noise for a workload, and say why.
 
@@ -154,6 +152,9 @@ def recommend(
     recommended filter is the one that admits most; of equals, the one that needs the least
     knowledge in advance. With -n, or for a finite workload, all queries must be answered: if they
     do not fit, compute the least noise with which they do, scaling all by one factor.
+
+    Operands:
+      query (QUERY): The workload: queries asked in turn without end.
 
     Options:
       workload (FILE): Read the workload from this file.
@@ -195,9 +196,9 @@ def recommend(
 
 @command(app, cls=options.QueryCommand)
 def compare(
-    query: options.QueryWorkload = None,
-    eps: options.Eps = None,
-    delta: options.Delta = None,
+    query: list[str] | None = None,
+    eps: float | None = None,
+    delta: float | None = None,
     workload: str | None = None,
     filter: list[str] | None = None,
     seed: int | None = None,
@@ -205,7 +206,7 @@ def compare(
     family: str | None = None,
     shape: str | None = None,
     out: Path | None = None,
-    relation: options.Relation = None,
+    relation: str | None = None,
 ) -> Result:
     """Compare filters: how much of a workload each admits.
 
@@ -220,6 +221,9 @@ def compare(
 
     A workload file is JSON: {"name": ..., "queries": [...], "repeat": true}. A query is a mechanism
     or {"mechanism": ..., "repeat": 3}; with "repeat" the whole list starts again when it ends.
+
+    Operands:
+      query (QUERY): The workload: queries asked in turn without end.
 
     Options:
       workload (FILE): Read the workload from this file (default: suite, random workloads).

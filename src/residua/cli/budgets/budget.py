@@ -1,10 +1,10 @@
 """`residua budget`: create, list, show and retire budgets."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from residua.cli import descriptions, options, output, stores
+from residua.cli import descriptions, output, stores
 from residua.cli.command import Result, command, subgroup
 from residua.errors import BudgetExists
 
@@ -32,10 +32,10 @@ def budget() -> None:
 @command(group, at=stores.open_store)
 def create(
     ledger: Any,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the new budget.")],
+    name: str,
     filter: str | None = None,
-    eps: options.Eps = None,
-    delta: options.Delta = None,
+    eps: float | None = None,
+    delta: float | None = None,
     relation: str | None = None,
     unit: str | None = None,
     parent: str | None = None,
@@ -48,6 +48,9 @@ def create(
 
     With --eps alone the budget is pure: everything together is eps-DP. With --eps and --delta it
     has the automatic filter. --filter chooses another one.
+
+    Operands:
+      name (NAME): The name of the new budget.
 
     Options:
       filter (FILTER): The filter as JSON, as a file, or in short: 'gdp_residue mu=1', 'pure eps=1 |
@@ -110,19 +113,19 @@ def every(ledger: Any) -> Result:
 
 
 @command(group, at=stores.read_store)
-def show(ledger: Any, name: options.Budget) -> Result:
+def show(ledger: Any, budget: str) -> Result:
     """Show a budget: its filter, what is left, what is promised.
 
     Example:
       residua budget show web
     """
-    return _shown(ledger.budget(name))
+    return _shown(ledger.budget(budget))
 
 
 @command(group, at=stores.open_store)
 def retire(
     ledger: Any,
-    name: options.Budget,
+    budget: str,
     reason: str,
 ) -> Result:
     """Close a budget for good; its history stays.
@@ -133,8 +136,8 @@ def retire(
     Example:
       residua budget retire web --reason 'study ended'
     """
-    ledger.retire(name, reason)
-    return _shown(ledger.budget(name))
+    ledger.retire(budget, reason)
+    return _shown(ledger.budget(budget))
 
 
 def _shown(budget: "Budget") -> Result:

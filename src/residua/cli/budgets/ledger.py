@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from residua.cli import options, output, stores
+from residua.cli import output, stores
 from residua.cli.command import Result, command
 from residua.errors import ArgumentError, NotALedger
 
@@ -20,21 +20,16 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @command(app)
 def init(
-    store: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL",
-            envvar="RESIDUA_STORE",
-            show_envvar=False,
-            help="A file, sqlite:///... or postgresql://... (or RESIDUA_STORE).",
-        ),
-    ] = stores.DEFAULT,
+    store: str = stores.DEFAULT,
 ) -> Result:
     """Create a ledger for budgets in a file or database.
 
     An existing ledger is not changed; its contents are summarised. The anchor beside a SQLite file
     detects that a backup was restored: keep it where it is. If the anchor belongs to a lost ledger,
     the new ledger is read-only: recover it from an export (residua recover --export).
+
+    Operands:
+      store (URL $RESIDUA_STORE): A file, sqlite:///... or postgresql://... (or RESIDUA_STORE).
 
     Example:
       residua init
@@ -114,7 +109,7 @@ def _hold_words(one: dict[str, Any]) -> str:
 @command(app, at=stores.read_store)
 def history(
     ledger: Any,
-    budget: options.Budget,
+    budget: str,
     after: int | None = None,
     limit: Annotated[int, typer.Option(help="Show at most this many records.", min=1)] = 1000,
     refused: bool = False,

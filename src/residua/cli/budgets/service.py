@@ -3,7 +3,7 @@
 import os
 import sys
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -99,7 +99,7 @@ def create(
     name: str | None = None,
     budget: list[str] | None = None,
     days: float | None = None,
-    store: stores.Store = stores.DEFAULT,
+    store: str = stores.DEFAULT,
 ) -> Result:
     """Create a token; it is shown only once.
 
@@ -131,13 +131,11 @@ def create(
 
 
 @command(group, at=stores.ledger)
-def revoke(
-    ledger: Any,
-    id: Annotated[
-        str, typer.Argument(metavar="ID", help="The token's id (see residua token list).")
-    ],
-) -> Result:
+def revoke(ledger: Any, id: str) -> Result:
     """Revoke a token; services notice within a second.
+
+    Operands:
+      id (ID): The token's id (see residua token list).
 
     Example:
       residua token revoke ID

@@ -6,7 +6,7 @@ and --replay-ok is not given.
 
 import contextlib
 import sys
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
@@ -22,40 +22,14 @@ LABELS = {"binding": "refused by", "seq": "record", "head": "hash"}
 RECEIPT = ("binding", "seq", "key", "head")
 """The fields of a receipt that are printed."""
 
-Key = Annotated[
-    str | None,
-    typer.Option(
-        help="Set your own id for this request, so that repeating it spends nothing. It belongs to"
-        " the principal: here the user of this machine, 'local' in Python unless"
-        " open_ledger(principal=...) says otherwise, and the token's name at a service."
-    ),
-]
-Also = Annotated[
-    list[str] | None,
-    typer.Option(metavar="BUDGET", help="Charge this budget as well; may be repeated."),
-]
-Assume = Annotated[
-    bool,
-    typer.Option(
-        "--assume-budget-relation",
-        help="Assume the budget's relation for a black box that declares none, and record the"
-        " assumption.",
-    ),
-]
-ReplayOk = Annotated[
-    bool,
-    typer.Option("--replay-ok", help="Exit with status 0, not 6, if this key was already used."),
-]
-HoldId = Annotated[str, typer.Argument(metavar="ID", help="The id of the reservation.")]
-
 
 @command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
 def check(
     ledger: Any,
-    budget: options.Budget,
-    query: options.Queries,
-    also: Also = None,
-    assume: Assume = False,
+    budget: str,
+    query: list[str],
+    also: list[str] | None = None,
+    assume_budget_relation: bool = False,
 ) -> Result:
     """Ask whether a query would be admitted; spend nothing.
 
@@ -72,19 +46,21 @@ def check(
 
         must_be_open(ledger.read_only)
     names = _names(budget, also)
-    answer = ledger.check(names, descriptions.compose(query), assume_budget_relation=assume)
+    answer = ledger.check(
+        names, descriptions.compose(query), assume_budget_relation=assume_budget_relation
+    )
     return _result(answer, ledger, names, "binding")
 
 
 @command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
 def spend(
     ledger: Any,
-    budget: options.Budget,
-    query: options.Queries,
-    key: Key = None,
-    also: Also = None,
-    assume: Assume = False,
-    replay_ok: ReplayOk = False,
+    budget: str,
+    query: list[str],
+    key: str | None = None,
+    also: list[str] | None = None,
+    assume_budget_relation: bool = False,
+    replay_ok: bool = False,
 ) -> Result:
     """Spend budget on a query before you run it.
 
@@ -101,20 +77,20 @@ def spend(
     names = _names(budget, also)
     _warn_of_others(ledger, key)
     asked = descriptions.compose(query)
-    receipt = ledger.spend(names, asked, key, assume_budget_relation=assume)
+    receipt = ledger.spend(names, asked, key, assume_budget_relation=assume_budget_relation)
     return _result(receipt, ledger, names, *RECEIPT, replay_ok=replay_ok)
 
 
 @command(app, at=stores.open_store, cls=options.BudgetQueryCommand)
 def reserve(
     ledger: Any,
-    budget: options.Budget,
-    query: options.Queries,
-    key: Key = None,
+    budget: str,
+    query: list[str],
+    key: str | None = None,
     ttl: float = 3600.0,
-    also: Also = None,
-    assume: Assume = False,
-    replay_ok: ReplayOk = False,
+    also: list[str] | None = None,
+    assume_budget_relation: bool = False,
+    replay_ok: bool = False,
 ) -> Result:
     """Hold budget for a query that has not started.
 
@@ -131,7 +107,7 @@ def reserve(
     names = _names(budget, also)
     _warn_of_others(ledger, key)
     asked = descriptions.compose(query)
-    hold = ledger.reserve(names, asked, key, ttl, assume_budget_relation=assume)
+    hold = ledger.reserve(names, asked, key, ttl, assume_budget_relation=assume_budget_relation)
     used = "this key was already used: this is the reservation that it made"
     # A refused reservation has no id.
     held = ("id", "expires") if hold.admitted else ()
@@ -139,7 +115,7 @@ def reserve(
 
 
 @command(app, at=stores.open_store)
-def commit(ledger: Any, hold: HoldId, key: Key = None, replay_ok: ReplayOk = False) -> Result:
+def commit(ledger: Any, hold: str, key: str | None = None, replay_ok: bool = False) -> Result:
     """Debit a reservation just before its query starts.
 
     Exit with status 0 if the query may start, once, and with status 3 if the commit is refused for
@@ -157,7 +133,7 @@ def commit(ledger: Any, hold: HoldId, key: Key = None, replay_ok: ReplayOk = Fal
 @command(app, at=stores.open_store)
 def cancel(
     ledger: Any,
-    hold: HoldId,
+    hold: str,
     reason: str = "cancelled",
 ) -> Result:
     """Cancel a reservation whose query has not started.

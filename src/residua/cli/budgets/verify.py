@@ -4,7 +4,7 @@ import json
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -25,15 +25,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @command(app)
 def verify(
-    ledger: Annotated[
-        str,
-        typer.Argument(
-            metavar="LEDGER",
-            envvar="RESIDUA_STORE",
-            show_envvar=False,
-            help="The URL of a ledger or service, or an exported file (or RESIDUA_STORE).",
-        ),
-    ] = stores.DEFAULT,
+    ledger: str = stores.DEFAULT,
     expect_head: list[str] | None = None,
     since: Path | None = None,
     jobs: int = 1,
@@ -42,8 +34,8 @@ def verify(
     memory_limit: float | None = None,
     report: Path | None = None,
     sign: Path | None = None,
-    anchor: stores.AnchorText = None,
-    token: stores.TokenText = None,
+    anchor: str | None = None,
+    token: str | None = None,
 ) -> Result:
     """Check a ledger and prove every step again.
 
@@ -55,6 +47,10 @@ def verify(
     Exit with status 0 if everything is proven, 1 if a step is refuted or the records are broken,
     and 7 if something stays undecided, as do steps that would exceed a limit. Limits are counted,
     not timed: the verdict is the same on every machine.
+
+    Operands:
+      ledger (LEDGER $RESIDUA_STORE): The URL of a ledger or service, or an exported file (or
+          RESIDUA_STORE).
 
     Options:
       expect_head ([BUDGET=][SEQ:]HASH): Check against this head, as on a receipt; may be repeated.

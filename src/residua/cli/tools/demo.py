@@ -115,7 +115,7 @@ def demo(out: Path = Path("out"), seed: int = 7, as_json: bool = False) -> Resul
       residua demo --seed 8 --json
     """
     from residua.adversary.attack import natural_cost
-    from residua.adversary.unsound.demonstrations import APPROXIMATE_BUDGET, GAMBLE, STEADY
+    from residua.adversary.unsound import APPROXIMATE_BUDGET, GAMBLE, STEADY
     from residua.figures.counterexamples import natural_filter_fails
     from residua.ledger.api.opening import open_ledger
 

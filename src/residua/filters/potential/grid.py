@@ -67,8 +67,8 @@ from numpy.typing import NDArray
 from residua.bounds import Floats
 from residua.filters.query import directions
 from residua.filters.target import gaussian_bracket
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, TINY, U
-from residua.pld.curve.reads import right_half
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
+from residua.pld.curve import right_half
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 
@@ -212,7 +212,7 @@ def step_of(grid: Grid, loss: Pld) -> Step:
     near = t[1 : last + 1]
     before = before * np.exp(-near) * (1.0 + (EXP_ULPS + 6.0 + 4.0 * near) * U)
     e_low = float(np.exp(d)) * (1.0 - (EXP_ULPS + 4.0) * U)
-    width = float(np.expm1(d)) * (1.0 + (EXPM1_ULPS + 4.0) * U)
+    width = float(np.expm1(d)) * (1.0 + (EXP_ULPS + 4.0) * U)
     low = max(float(right_lo[0]), float(left_lo[0]))
     slopes = (low - right_hi[1]) + (e_low * low - left_hi[1])
     slopes -= 8.0 * U * (3.0 * low + right_hi[1] + left_hi[1])
@@ -224,7 +224,7 @@ def step_of(grid: Grid, loss: Pld) -> Step:
 def _masses(lo: Floats, hi: Floats, d: float) -> Floats:
     """Upper bounds of the masses at `d, 2d, …`; the curve is constant after the last point."""
     e = float(np.exp(d)) * (1.0 + (EXP_ULPS + 4.0) * U)
-    width = float(np.expm1(d)) * (1.0 - (EXPM1_ULPS + 4.0) * U)
+    width = float(np.expm1(d)) * (1.0 - (EXP_ULPS + 4.0) * U)
     ahead = np.append(hi[2:] - lo[1:-1], 0.0)
     behind = e * (hi[:-1] - lo[1:])
     error = 8.0 * U * (np.append(hi[2:] + lo[1:-1], 0.0) + hi[:-1] + lo[1:])

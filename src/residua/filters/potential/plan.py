@@ -45,7 +45,7 @@ from residua.mechanisms.relations import ADD_REMOVE
 from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 from residua.provable import LARGEST_SHARE
 from residua.provable.forms import MOST_OUTCOMES

@@ -53,7 +53,7 @@ from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.pld import Pld
-from residua.work_limit import remembered, work
+from residua.work_limit import remembered, remembered_property, work
 
 _WIDTH, _ROUNDS, _CELLS = 1e-7, 60, 64
 """The potential of a budget is found to this relative width, in at most so many rounds of halving
@@ -131,7 +131,7 @@ class RenyiCommitFilter(Filter):
         assert self.alpha is not None
         return self.alpha
 
-    @property
+    @remembered_property
     def rho(self) -> Fraction:
         """The whole of `rho` at the start."""
         written = amounts.written

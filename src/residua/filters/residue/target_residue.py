@@ -55,7 +55,7 @@ from residua.filters.costs import (
     largest_loss,
     may_lose_everything,
     missing_mass,
-    renyi_cost,
+    renyi_costs,
     split,
     stated_gdp,
     stated_renyi,
@@ -75,6 +75,7 @@ from residua.pld.pld import Pld
 from residua.pld.residue.reachable import cost_from
 from residua.pld.residue.reserve import Reserves, reserve_cost, rung
 from residua.pld.residue.symmetric_family import central_law
+from residua.pld.residue.symmetric_family import renyi_cost as least_cost
 from residua.work_limit import remembered, remembered_property
 
 MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
@@ -258,26 +259,31 @@ class TargetResidueFilter(Filter):
     def _costs(self, state: Reach, rest: Pld, top: Fraction | None) -> Iterator[_Cost]:
         """Proven costs of a loss without a Gaussian part."""
         left, bounded = state.left, lift_tiny(rest)
-        single = central_law(bounded) is not None
+        law, start = central_law(bounded), self._from(state)
         draws = left > 0 and state.slack > _LEAST_RESERVE and any(state.reserves)
-        least = left
-        if left > 0 and (single or not draws):
-            whole = rest_bounds(left, bounded)
-            if whole is not None:
-                least = whole[1]
-                yield _Cost(whole[1])
-        start = self._from(state)
+        least, drawn = left, None
+        if draws and law is not None and least_cost(law) >= _SMALL * left:
+            # With the reserves less is enough than without them.
+            drawn = self._drawn(state, bounded, max(start or Fraction(0), Fraction(0)))
+            if drawn is not None:
+                least, draws = drawn.cost, False
+                yield drawn
         if start is not None and top is not None:
-            cost = cost_from(left, _single(bounded, top), start, least if single else None)
+            cost = cost_from(left, _single(bounded, top), start, least)
             if cost is not None:
                 charged = min(amounts.rounded_up(float_up(cost)), left)
                 least = min(least, charged)
                 yield _Cost(charged)
             if top <= start:
                 yield _Cost(left)
+        if left > 0 and drawn is None and (least_cost(law) < least if law else not draws):
+            whole = rest_bounds(left, bounded)
+            if whole is not None:
+                least = min(least, whole[1])
+                yield _Cost(whole[1])
         if not draws:
             return
-        if not single:
+        if law is None:
             drawn = self._drawn(state, bounded, None)
             if drawn is not None:
                 least = min(least, drawn.cost)
@@ -387,21 +393,21 @@ def _divergences(
     """The divergences of a query from above, and the variance of its Gaussian part."""
     gdp, loss = split(query, relation, stated_gdp)
     noise = gaussian_variance(loss) + (gdp[0] if gdp else 0)
-    return tuple(_divergence(query, relation, k + 1.0) for k in kappas), noise
+    orders = tuple(k + 1.0 for k in kappas)
 
-
-def _divergence(query: Query, relation: str | None, order: float) -> float | None:
-    def known(mechanism: Mechanism) -> tuple[Fraction] | None:
+    def known(mechanism: Mechanism) -> tuple[Fraction, ...] | None:
         found = stated_gdp(mechanism)
         if found is not None:
-            return (found[0] * amounts.written(order) / 2,)
-        bound = stated_renyi(mechanism, order)
-        return None if bound is None else (bound,)
+            return tuple(found[0] * amounts.written(order) / 2 for order in orders)
+        bounds = [stated_renyi(mechanism, order) for order in orders]
+        known = tuple(bound for bound in bounds if bound is not None)
+        return known if len(known) == len(bounds) else None
 
     stated, others = split(query, relation, known)
     kept = without_infinity(others)
-    rest = renyi_cost(others if kept is None else kept, order)
-    return None if rest is None else float_up(rest + (stated[0] if stated else 0))
+    rests = renyi_costs(others if kept is None else kept, orders)
+    both = zip(rests, stated or (Fraction(0),) * len(orders), strict=True)
+    return tuple(None if rest is None else float_up(rest + known) for rest, known in both), noise
 
 
 def _usual_order(eps: float, delta: float) -> float:

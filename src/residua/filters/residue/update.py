@@ -21,8 +21,8 @@ from residua.filters.costs import largest_loss, missing_mass
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, describe, loss_of
 from residua.filters.state import State
+from residua.pld.order import Domination
 from residua.pld.order.compare import dominated
-from residua.pld.order.domination import Domination
 from residua.pld.pld import Pld
 
 

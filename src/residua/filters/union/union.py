@@ -435,7 +435,7 @@ def _answer(
         why = f"has no proof: {why}"
         return make_decision(component, part, None, None, query, relation, why)
     try:
-        return component._decide_within(part, query, relation, share)
+        return component._decide_within(part, query, relation, share, is_checked=True)
     except UnsupportedError as error:
         return error
 
@@ -464,13 +464,18 @@ def _unverifiable(
     return _without_proofs(filters, query, relation or ADD_REMOVE)
 
 
+@lru_cache(maxsize=256)
+def _descriptions(filters: tuple[Filter, ...]) -> tuple[dict[str, Any], ...]:
+    return tuple(each.to_dict() for each in filters)
+
+
 @lru_cache(maxsize=1024)
 def _without_proofs(
     filters: tuple[Filter, ...], query: Query, relation: str
 ) -> tuple[str | None, ...]:
     try:
         plain = as_mechanism(query).to_dict()
-        found = tuple(unprovable(plain, each.to_dict(), relation) for each in filters)
+        found = tuple(unprovable(plain, each, relation) for each in _descriptions(filters))
     except ArgumentError:
         # What has no description is decided in memory alone.
         return (None,) * len(filters)

@@ -10,6 +10,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,23 +19,30 @@ from sqlalchemy import select
 
 from residua import checks
 from residua.errors import StoreUnavailable
-from residua.ledger.api import commands
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, promises, view
 from residua.ledger.domain import arguments, clock, rules
-from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation, answer_of
-from residua.ledger.operations.budgets import Create, Refresh, Retire, is_quick, new_filter
+from residua.ledger.domain.receipts import Answer, Hold, Receipt, Reservation
+from residua.ledger.operations.budgets import Create, Refresh, Retire, new_filter
 from residua.ledger.operations.committer import Committer
-from residua.ledger.operations.early_decisions import Compute, here
-from residua.ledger.operations.requests import Done, Request, binding, snapshots_now
-from residua.ledger.operations.spending import decide_all
+from residua.ledger.operations.early_decisions import Compute, here, quickly
+from residua.ledger.operations.requests import Request, binding, snapshots_now
+from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend, decide_all
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.anchor_check import why_closed
-from residua.ledger.recovery.export import Stored, export, export_from, history
+from residua.ledger.recovery.export import (
+    Stored,
+    chain,
+    export,
+    export_from,
+    history,
+    snapshot,
+    table_in,
+)
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import hold_of
-from residua.ledger.storage.store import Store, address_of
+from residua.ledger.storage.store import Store, address_of, opened_to_read
 from residua.mechanisms import relations
 from residua.records import Record
 
@@ -118,7 +127,7 @@ class Ledger:
         request = Create(
             principal=self.principal,
             names=(arguments.new_label("name", name), *([] if above is None else [above])),
-            new=new_filter(filter) if is_quick(filter) else self._compute(new_filter, filter),
+            new=quickly(self._compute, new_filter, filter),
             relation=None if relation is None else relations.relation(relation),
             unit=arguments.optional(arguments.new_label, "unit", unit),
             parent=above,
@@ -157,13 +166,13 @@ class Ledger:
 
     def check(self, budgets: Any, query: Any, *, assume_budget_relation: bool = False) -> Answer:
         """Whether a spend would be admitted now. Nothing is written."""
-        request = commands.spend(self.principal, budgets, query, None, assume_budget_relation)
+        request = Spend.of(self.principal, budgets, query, None, assume_budget_relation)
 
         def rule(work: UnitOfWork) -> Answer:
             entries, decisions = decide_all(work, request, rules.spend)
             refused_by, reason = binding(decisions, entries, checked=True)
             left = snapshots_now(work, request.query, request.names, request.one, entries)
-            return answer_of(left, refused_by is None, reason, refused_by)
+            return Answer(refused_by is None, reason, refused_by, remainder=left)
 
         return self._committer.look_and_rule(request.names, rule, self._compute)
 
@@ -191,8 +200,9 @@ class Ledger:
             KeyReused: the key came before with another request.
             OutcomeUnknown: the connection died; the same key tells the outcome.
         """
-        request = commands.spend(self.principal, budgets, query, key, assume_budget_relation)
-        return self._submit(request).receipt
+        request = Spend.of(self.principal, budgets, query, key, assume_budget_relation)
+        receipt: Receipt = self._submit(request)
+        return receipt
 
     def reserve(
         self,
@@ -207,20 +217,22 @@ class Ledger:
 
         Arguments and errors are as for `spend`.
         """
-        request = commands.reserve(self.principal, budgets, query, key, ttl, assume_budget_relation)
-        return self._submit(request).reservation(self)
+        asked = self.principal, budgets, query, key, assume_budget_relation
+        request = Reserve.of(*asked, ttl=ttl)
+        held: Reservation = replace(self._submit(request), ledger=self)
+        return held
 
     def commit(self, hold: str, key: str | None = None) -> Receipt:
         """Debit what a hold holds, durably. Only then may its mechanism start."""
-        return self._submit(commands.commit(self.principal, hold, key)).receipt
+        receipt: Receipt = self._submit(Commit.of(self.principal, hold, key))
+        return receipt
 
-    def _submit(self, request: Request) -> Done:
-        done: Done = self._committer.submit(request, self._compute)
-        return done
+    def _submit(self, request: Request) -> Any:
+        return self._committer.submit(request, self._compute)
 
     def cancel(self, hold: str, reason: str = "cancelled") -> None:
         """Let a hold go whose mechanism was not started and never will be."""
-        self._committer.submit(commands.cancel(self.principal, hold, reason))
+        self._committer.submit(Cancel.of(self.principal, hold, reason))
 
     def guard(
         self,
@@ -281,8 +293,7 @@ class Ledger:
         if "standbys" in kept:
             facts[ANCHOR_STANDBYS] = kept["standbys"]
         budgets = self.budgets()
-        quick = all(one.leaves_closed_form for one in budgets)
-        detached = () if quick else tuple(one.detached() for one in budgets)
+        detached = tuple(one.detached() for one in budgets if one.data and one.parent is None)
         return Status(
             ledger=committer.ledger,
             incarnation=committer.incarnation,
@@ -291,7 +302,7 @@ class Ledger:
             read_only=self.read_only,
             budgets=budgets,
             holds=self.holds(),
-            data=by_data(budgets) if quick else self._compute(by_data, detached),
+            data=quickly(self._compute, by_data, detached),
             promises=promises(facts, self.read_only),
         )
 
@@ -322,11 +333,27 @@ class Ledger:
         Returns:
             The verifier's report.
         """
-        from residua.ledger.api.verifying import verify
+        options = {
+            # Before the records are looked at: what others acknowledge meanwhile is not expected.
+            "anchored": self._anchored(), "expect_head": expect_head, "since": since, "jobs": jobs,
+            "progress": progress, "limit": limit, "total_limit": total_limit,
+            "memory_limit": memory_limit,
+        }  # fmt: skip
+        if self._compute is here:
+            return verify(self.store, options)
+        return self._compute(verify_at, address_of(self.store), options)
 
-        limits = {"limit": limit, "total_limit": total_limit, "memory_limit": memory_limit}
-        compute, options = self._compute, {"jobs": jobs, "progress": progress, **limits}
-        return verify(self._committer, compute, expect_head, since, **options)
+    def _anchored(self) -> Any:
+        """The heads that the anchor knows; None where there is none."""
+        anchor = self._committer.anchor
+        try:
+            said = None if anchor is None else anchor.read()
+        except OSError as error:
+            raise StoreUnavailable(
+                f"the anchor {anchor} cannot be read ({error.strerror}), so truncation would not be"
+                " noticed: verify as a user who may read it, or give a copy as anchor"
+            ) from error
+        return None if said is None else dict(said.marks)
 
     def export(self, to: str | Path | IO[str]) -> int:
         """Write every record, and the tables they name, as JSON Lines; the number of lines."""
@@ -367,3 +394,18 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"open_ledger({str(self.store.place)!r}, principal={self.principal!r})"
+
+
+def verify(store: Store, options: dict[str, Any]) -> Any:
+    """The report on all chains of the verifier, which is loaded only now; it has these options."""
+    verifier, reading = import_module("residua.verify"), store.reading
+    with reading() as connection:
+        budgets = snapshot(connection)
+    chains = {name: chain(reading, id, last) for id, name, last in budgets}
+    return verifier.verify_records(chains, tables=lambda hash: table_in(reading, hash), **options)
+
+
+def verify_at(address: str, options: dict[str, Any]) -> Any:
+    """The same in a process that has nothing open."""
+    with opened_to_read(address) as store:
+        return verify(store, options)

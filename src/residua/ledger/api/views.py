@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from residua import work_limit
 from residua.errors import ArgumentError
 from residua.filters.balance import Balance
 from residua.filters.base import Filter
@@ -15,7 +16,6 @@ from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.budget_row import parse_filter
-from residua.ledger.domain.closed_forms import leaves_closed_form
 from residua.ledger.domain.receipts import Hold
 from residua.mechanisms.relations import REPLACE_ONE
 from residua.pld.constructors import identity
@@ -38,6 +38,9 @@ class Promise:
         return self.text
 
 
+_DIFFERENT_PARTS = 16_000_000
+"""Operations that the supremum of different promises counts beside its own: calls of the
+interpreter, which take longer than arithmetic."""
 Parts = tuple["Pld | Parts", ...]
 """The promises of partitions; of one that is divided, those of its partitions."""
 
@@ -74,16 +77,6 @@ class Budget:
         """The same without the store, for another process: what must be read is read now."""
         last = None if self._last is None or self._closed else self._last()
         return replace(self, _last=None if last is None else partial(_same, last))
-
-    @property
-    def leaves_closed_form(self) -> bool:
-        """Whether what is left of it, and what it promises, take no time to work out."""
-        return self.promises_closed_form and (self._closed or leaves_closed_form(self._line))
-
-    @property
-    def promises_closed_form(self) -> bool:
-        """Whether its promise takes no time to work out: not that of different partitions."""
-        return len(set(self._parts)) <= 1 and not any(isinstance(one, tuple) for one in self._parts)
 
     @cached_property
     def remaining(self) -> Any:
@@ -154,6 +147,8 @@ class Budget:
         return Promise(windows * cap, text)
 
     def _divided(self, subject: str) -> Promise:
+        if len(set(self._parts)) > 1 or any(isinstance(one, tuple) for one in self._parts):
+            work_limit.work(_DIFFERENT_PARTS)
         pld = _whole(self._parts, self.relation)
         if self.relation == REPLACE_ONE and len(self._parts) > 1:
             text = f"two partitions composed, since a {self.unit} may move between them"
@@ -163,16 +158,6 @@ class Budget:
                 " partition by a fixed key that does not depend on data"
             )
         return Promise(pld, f"{subject}: {pld!r}, {text}")
-
-
-def promise_of(budget: Budget) -> str:
-    """The words of a budget's promise, as a function."""
-    return budget.guarantee.text
-
-
-def balance_of(budget: Budget) -> Balance | None:
-    """The balance of a budget, as a function."""
-    return budget.balance
 
 
 def _same(query: Query) -> Query:

@@ -14,6 +14,7 @@ from residua.filters.codec import from_json as filter_from_json
 from residua.records import LEAST_WINDOW
 
 _LONGEST_REASON = 2000
+"""Characters of a reason; a verifier accepts no more."""
 
 label, new_label = checks.label, checks.new_label
 

@@ -12,9 +12,10 @@ from residua.errors import BrokenRecord
 from residua.filters.base import Filter
 from residua.filters.codec import from_json as filter_from_json
 from residua.filters.state import State
-from residua.ledger.domain.set_aside import Held
+from residua.ledger.domain import clock
+from residua.ledger.domain.set_aside import Held, without_hold
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written
-from residua.sized_cache import sized_cache
+from residua.sizes import sized_cache
 
 _CACHED = 1024
 """The size of a cache; small, since the garbage collector visits every value in it."""
@@ -38,6 +39,8 @@ _CREATION_FIELDS = ("parent", "partition", "data", "relation", "unit", "window")
 """The fields that are chosen when a budget is created, beside its filter."""
 RETIRING = ("retire", "recover")
 """The types of records after which a budget is closed for good."""
+ENDING = ("commit", "cancel", "expire")
+"""The types of records after which a hold is over."""
 
 
 @sized_cache(maxsize=_CACHED)
@@ -105,10 +108,29 @@ class BudgetRow:
         found: Mapping[str, Any] = json.loads(self.state_text)
         return found
 
-    def advance_head(self, head: Record, state_text: str) -> None:
-        """Make an appended record the head, after which the committed state is `state_text`."""
-        self.head_seq, self.head_hash = head.seq, head.hash
-        self.time, self.state_text = head.time, state_text
+    def follow(self, record: Record, state_text: str) -> None:
+        """Make a record the head, after which the committed state is `state_text`.
+
+        A commit states what the other holds need after it; of other ends of a hold it follows.
+        """
+        self.head_seq, self.head_hash = record.seq, record.hash
+        self.time, self.state_text = record.time, state_text
+        type, id = record.type, record.hold
+        if type in RETIRING:
+            self.retired = True
+        elif type == "refresh":
+            self.generation = record.body["generation"]
+        if type in ("create", "refresh") and self.window is not None:
+            self.window_ends = clock.boundary(self.created, self.window, record.time)
+        if record.admitted is False:
+            return
+        if type == "hold" and id is not None and id not in self.holds:
+            self.holds = (*self.holds, id)
+        elif type in ENDING and id in self.holds:
+            if type != "commit":
+                self.held = without_hold(self.held, self.holds.index(id))
+            self.holds = tuple([each for each in self.holds if each != id])
+        self.spent = self.spent or record.admitted is True
 
     def next_place(self) -> str:
         """Where this budget's next record will be, as canonical JSON for the `group` of one."""

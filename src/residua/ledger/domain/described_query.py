@@ -28,7 +28,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.provable import unprovable, unprovable_commit
 from residua.records import Canonical, canonical
-from residua.sized_cache import sized_cache
+from residua.sizes import sized_cache
 
 _SYMMETRIC = ("pure_dp", "approximate_dp", "gdp")
 """Black boxes that denote a symmetric PLD."""

@@ -126,7 +126,8 @@ class Outcome:
 
     admitted: bool
     reason: str
-    _snapshots: Remainder = field(repr=False, compare=False, kw_only=True)
+    remainder: Remainder = field(repr=False, compare=False, kw_only=True)
+    """Where the budgets of the request stood after it."""
 
     def __bool__(self) -> bool:
         return self.admitted
@@ -134,7 +135,7 @@ class Outcome:
     @property
     def remaining(self) -> Any:
         """What is left, rounded down: now for a check, else after the request."""
-        return self._snapshots.remaining
+        return self.remainder.remaining
 
     @property
     def balance(self) -> Any:
@@ -142,12 +143,12 @@ class Outcome:
 
         None in an answer of a service, which works it out where a budget is shown.
         """
-        return self._snapshots.balance
+        return self.remainder.balance
 
     @property
     def largest(self) -> Mechanism | None:
         """The query of this kind with the least noise that would be admitted then."""
-        return self._snapshots.largest
+        return self.remainder.largest
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class Reservation(DurableOutcome):
 
     id: str
     expires: str
-    _ledger: Ledger | None = field(repr=False, compare=False)
+    ledger: Ledger | None = field(repr=False, compare=False)
     """Which commits or cancels it; None where the caller does that."""
 
     def commit(self, key: str | None = None) -> Receipt:
@@ -194,11 +195,11 @@ class Reservation(DurableOutcome):
 
     @property
     def _owner(self) -> Ledger:
-        if self._ledger is None:
+        if self.ledger is None:
             raise ArgumentError(
                 f"reservation {self.id!r} has no ledger: commit or cancel it by its id"
             )
-        return self._ledger
+        return self.ledger
 
 
 @dataclass(frozen=True)
@@ -219,32 +220,10 @@ class Hold:
 R = TypeVar("R", bound=Outcome)
 
 
-def answer_of(snapshots: Remainder, admitted: bool, reason: str, binding: str | None) -> Answer:
-    """The answer of a check, with what is left of the budgets."""
-    return Answer(admitted, reason, binding, _snapshots=snapshots)
-
-
-def receipt_of(snapshots: Remainder, **fields: Any) -> Receipt:
-    """A receipt with its public fields, and where the budgets stood after it."""
-    return Receipt(**fields, _snapshots=snapshots)
-
-
-def reservation_of(snapshots: Remainder, ledger: Ledger | None, **fields: Any) -> Reservation:
-    """A reservation with its public fields, which `ledger` commits or cancels."""
-    return Reservation(**fields, _snapshots=snapshots, _ledger=ledger)
-
-
-def snapshots_of(receipt: Outcome) -> Remainder:
-    """Where the budgets of a request stood after it."""
-    return receipt._snapshots
-
-
 def with_remainder(receipt: R, remainder: Remainder) -> R:
     """The same with another account of what was left, and without the ledger that made it."""
-    fields: dict[str, Any] = {"_snapshots": remainder}
-    if isinstance(receipt, Reservation):
-        fields["_ledger"] = None
-    return dataclasses.replace(receipt, **fields)
+    alone: dict[str, Any] = {"ledger": None} if isinstance(receipt, Reservation) else {}
+    return dataclasses.replace(receipt, remainder=remainder, **alone)
 
 
 def plain(value: Any, text: str | None = None) -> Any:

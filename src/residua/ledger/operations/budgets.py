@@ -14,11 +14,10 @@ from residua.filters.additive.basic import PureFilter
 from residua.filters.base import Filter
 from residua.filters.potential.plan import PlanFilter
 from residua.ledger.domain import arguments, clock
-from residua.ledger.domain.budget_row import BudgetRow, new_entry, parse_filter
-from residua.ledger.domain.closed_forms import FILTERS
+from residua.ledger.domain.budget_row import BudgetRow, parse_filter
 from residua.ledger.operations.requests import LEDGER, Request, append_group, hashes_of, tables_of
 from residua.ledger.operations.spending import Expire, release
-from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage import schema
 from residua.ledger.storage.rows import HoldRow
 from residua.mechanisms.relations import REPLACE_ONE
@@ -29,10 +28,6 @@ from residua.provable.partitions import unprovable_partition
 from residua.version import __version__
 
 _B = schema.budgets
-
-
-_QUICK = FILTERS | {"renyi_curve", "renyi_commit", "auto"}
-"""Filters that have their first state at once; that of a price list or a plan takes seconds."""
 
 
 class NewFilter(NamedTuple):
@@ -57,12 +52,6 @@ def new_filter(value: Any) -> NewFilter:
     first = filter.initial()
     state = json.loads(filter.state_to_json(first))
     return NewFilter(filter, description, state, dict(filter.tables(first)), None)
-
-
-def is_quick(value: Any) -> bool:
-    """Whether that takes no time, known by the kind alone."""
-    kind = value.get("kind") if isinstance(value, Mapping) else getattr(value, "kind", None)
-    return kind in _QUICK
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,15 +86,9 @@ class Create(Request):
             self._check_child(work, parent, fields)
         top = work.connection.execute(select(func.coalesce(func.max(_B.c.id), 0))).scalar_one()
         made = max((entry.id for entry in work.entries.values()), default=0)
-        entry = new_entry(max(top, made) + 1, name, work.now, fields)
-        if self.window is not None:
-            entry.window_ends = clock.boundary(entry.created, self.window, work.now)
         fields["tables"] = hashes_of(work, self.new.tables)
-        work.add(entry)
+        entry = work.create(max(top, made) + 1, name, work.now, fields)
         work.append(entry, "create", self.principal, fields, entry.state_text)
-        if parent is not None:
-            parent.children = "quotas" if self.partition is None else "partitions"
-            work.touch(parent)
         return entry
 
     def _fields(self, parent: BudgetRow | None) -> dict[str, Any]:
@@ -232,7 +215,6 @@ class Retire(Request):
         state = entry.plain_state
         below = work.heads_below(name)
         fields = {"reason": self.reason, "below": below, "before": state, "after": state}
-        entry.retired = True
         work.append(entry, "retire", self.principal, fields, entry.state_text)
 
 
@@ -257,14 +239,9 @@ class Refresh(Request):
             return
         first = entry.filter.initial()
         text = entry.filter.state_to_json(first)
-        assert entry.window is not None
         _release_all(work, entry, "expire", LEDGER, f"a new window of {name!r} began")
-        entry.generation += 1
-        # Counted from the time that the record will have.
-        began = max(work.now, entry.time)
-        entry.window_ends = clock.boundary(entry.created, entry.window, began)
         fields = {
-            "generation": entry.generation,
+            "generation": entry.generation + 1,
             "tables": tables_of(work, entry, text),
             "state": json.loads(text),
         }
@@ -324,7 +301,6 @@ def write_off(work: UnitOfWork, name: str, why: str, by: str) -> None:
     others = (id for id, row in work.holds.items() if name in row.members)
     for id in dict.fromkeys((*entry.holds, *sorted(others))):
         _expire_open(work, work.holds[id], f"budget {name!r} is retired")
-    entry.retired = True
     state = entry.plain_state
     below = work.heads_below(name)
     fields = {
@@ -340,7 +316,5 @@ def _expire_open(work: UnitOfWork, row: HoldRow, reason: str) -> None:
     if not entries:
         return
     append_group(work, "expire", LEDGER, entries, {"hold": row.id, "reason": reason}, {})
-    for entry in entries:
-        drop_hold(entry, row.id, committed=False)
     if row.status == "open":
         work.close_hold(row, "expired", None)

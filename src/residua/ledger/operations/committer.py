@@ -7,8 +7,8 @@ alone; a transaction that fails is answered to all of its batch.
 
 A decision that takes long is made off the lock (`early_decisions.py`), and made again if the
 budgets moved meanwhile. A caller that computes in its own thread is decided under the lock in the
-end. One that computes elsewhere, such as the service, claims the budgets (`claims.py`) and is
-`Contended` in the end, where other processes change them all the same.
+end. One that computes elsewhere, such as the service, claims the budgets and is `Contended` in the
+end, where other processes change them all the same.
 """
 
 from __future__ import annotations
@@ -31,8 +31,15 @@ from residua.errors import (
 from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import overdue, sharing_ended_holds
-from residua.ledger.operations.claims import Claims, WaitLimit
-from residua.ledger.operations.early_decisions import QUICK, Compute, EarlyDecisions, Slow, here
+from residua.ledger.operations.early_decisions import (
+    QUICK,
+    Claims,
+    Compute,
+    EarlyDecisions,
+    Slow,
+    WaitLimit,
+    here,
+)
 from residua.ledger.operations.group_commit import CommitQueue, Slot
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.spending import Commit
@@ -48,7 +55,9 @@ _ATTEMPTS = 4
 _LOSSES = 2
 """Attempts after which the budgets are claimed for a query that is computed elsewhere."""
 _TRIES = 20
+"""Transactions that a batch is tried in at most, each because it met another one."""
 _MOST_HELD = 1024
+"""Budgets of which it is kept what their open holds need."""
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, CommitUnknown)
 """How an anchor fails."""

@@ -6,21 +6,25 @@ computes the decision from these, in its own thread or in another process (`Comp
 again. A decision is a pure function of the snapshots and the query, so the committer takes it as it
 is, unless the budgets have moved meanwhile.
 
-Work that a cache saves counts like any other, since another process would have to do it. So where a
-decision counts much and is quick here all the same, it may count as much the next time.
+After two such losses a request *claims* the budgets that it charges: other requests of this process
+that charge one of them wait until it is over, which is after `LONGEST` seconds at the latest.
+Requests on other budgets go on. A request that would wait too long, or behind too many others,
+fails with an error that asks the caller to retry.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Condition
 from typing import Any, Protocol, TypeVar
 
-from residua.errors import LedgerError, ResiduaError, TooExpensive
+from residua.errors import Contended, LedgerError, ResiduaError, TooExpensive
 from residua.ledger.domain.described_query import DescribedQuery
 from residua.ledger.domain.rules import BudgetDecision
 from residua.records import digest
-from residua.work_limit import UNLIMITED, attempt, limited
+from residua.work_limit import attempt
 
 T = TypeVar("T")
 BudgetDecisions = dict[str, BudgetDecision]
@@ -29,8 +33,9 @@ BudgetDecisions = dict[str, BudgetDecision]
 QUICK = 4_000_000
 """Operations of a decision under the lock, some twenty milliseconds: more of them delay others for
 longer, fewer send more decisions through the queue twice."""
-QUICK_SECONDS = 0.01
-"""The same in seconds, for a decision whose work is in caches of this process."""
+QUICK_ANSWER = 10_000_000
+"""Operations of anything else that is computed where requests are answered, some fifty milliseconds
+at most: as for `QUICK`."""
 _MOST_KEPT = 128
 """Decisions that are kept for the callers that had them computed, of whom fewer compute at once."""
 _LONGEST_KEPT = 1000
@@ -46,6 +51,14 @@ class Compute(Protocol):
 def here(do: Callable[..., T], *arguments: Any) -> T:
     """Compute in this thread."""
     return do(*arguments)
+
+
+def quickly(compute: Compute, do: Callable[..., T], *arguments: Any) -> T:
+    """Call a pure function within `QUICK_ANSWER`; `compute` calls it where it takes more."""
+    if compute is here:
+        return do(*arguments)
+    found = attempt("this", QUICK_ANSWER, lambda: do(*arguments))
+    return compute(do, *arguments) if isinstance(found, TooExpensive) else found
 
 
 class Slow(Exception):
@@ -66,8 +79,6 @@ class EarlyDecisions:
 
     def __init__(self) -> None:
         self._known: dict[Hashable, BudgetDecisions | ResiduaError] = {}
-        self._cached: dict[Hashable, int] = {}
-        """Operations that a query counts on its budgets, where it was quick here all the same."""
 
     def find(
         self, within: int | None, judge: Callable[..., BudgetDecisions], *arguments: Any
@@ -83,52 +94,31 @@ class EarlyDecisions:
             return known
         if within is None:
             return judge(*arguments)
-        question = _question(judge, arguments) if self._cached else None
-        cached = self._cached.get(question, 0)
-        begun = time.thread_time()
-        found = attempt("this", within + cached, lambda: judge(*arguments))
-        if cached and time.thread_time() - begun >= QUICK_SECONDS:
-            # It was not in a cache this time: the next one is made off the lock again.
-            self._cached.pop(question, None)
+        found = attempt("this", within, lambda: judge(*arguments))
         if isinstance(found, TooExpensive):
             raise Slow(judge, frozenset(arguments[0]), arguments)
         return found
 
     def compute(self, slow: Slow, compute: Compute) -> None:
         """Make a slow decision, for the next attempt to find."""
-        begun = time.thread_time()
-        found, operations = compute(_outcome, slow.judge, slow.arguments)
-        if compute is here and time.thread_time() - begun < QUICK_SECONDS:
-            _keep(self._cached, _question(slow.judge, slow.arguments), operations)
-        _keep(self._known, _key(slow.judge, slow.arguments), found)
-
-
-def _keep(known: dict[Hashable, T], key: Hashable, value: T) -> None:
-    for old in list(known)[: max(0, len(known) + 1 - _MOST_KEPT)]:
-        known.pop(old, None)
-    known[key] = value
+        found = compute(_outcome, slow.judge, slow.arguments)
+        for old in list(self._known)[: max(0, len(self._known) + 1 - _MOST_KEPT)]:
+            self._known.pop(old, None)
+        self._known[_key(slow.judge, slow.arguments)] = found
 
 
 def _outcome(
     judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]
-) -> tuple[BudgetDecisions | ResiduaError, int]:
-    """The decisions, or the error to raise in their place; and the operations that it counts."""
-    found: BudgetDecisions | ResiduaError
-    with limited("this", UNLIMITED) as budget:
-        try:
-            found = judge(*arguments)
-        except ResiduaError as error:
-            found = error
-        except MemoryError:
-            raise
-        except Exception as error:
-            found = LedgerError(f"the decision failed, nothing was spent: {error!r}")
-    return found, budget.operations
-
-
-def _question(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
-    """The key of a question: the query and the names of the budgets, whatever their states."""
-    return _key(judge, (tuple(arguments[0]), *arguments[1:]))
+) -> BudgetDecisions | ResiduaError:
+    """The decisions, or the error to raise in their place."""
+    try:
+        return judge(*arguments)
+    except ResiduaError as error:
+        return error
+    except MemoryError:
+        raise
+    except Exception as error:
+        return LedgerError(f"the decision failed, nothing was spent: {error!r}")
 
 
 def _key(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> Hashable:
@@ -144,3 +134,80 @@ def _short(argument: Any) -> Hashable:
         return digest(argument.text) if long else argument.text
     found: Hashable = argument
     return found
+
+
+# -- claims ---------------------------------------------------------------------------
+
+
+LONGEST = 5.0
+"""Seconds that a claim lasts at most."""
+LONGEST_WAIT = 15.0
+"""Seconds that a request waits at most for the claims of others, all waits together."""
+MOST_WAITING = 24
+"""Requests of one process that wait at a time: fewer than the service has threads for spends."""
+
+
+class WaitLimit:
+    """How long one request may still wait for claims."""
+
+    def __init__(self) -> None:
+        self.left = LONGEST_WAIT
+
+
+class Claims:
+    """The claims on budgets. Shared by the threads of a process."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._claimed: dict[int, tuple[frozenset[str], float]] = {}
+        """By the id of a request, the budgets and until when."""
+        self._waiting = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._claimed)
+
+    def until(self, request: object, names: frozenset[str]) -> float | None:
+        """Until when another request has claimed one of these budgets; None where none has."""
+        now = time.monotonic()
+        for owner, (claimed, until) in list(self._claimed.items()):
+            if owner != id(request) and now < until and claimed & names:
+                return until
+        return None
+
+    def wait(self, request: object, wanted: frozenset[str], limit: WaitLimit) -> None:
+        """Wait until no other request claims one of these budgets."""
+        begun = time.monotonic()
+        end = begun + limit.left
+        with self._changed:
+            if self._waiting >= MOST_WAITING:
+                raise _contended()
+            self._waiting += 1
+            try:
+                while (until := self.until(request, wanted)) is not None:
+                    now = time.monotonic()
+                    if now >= end:
+                        raise _contended()
+                    self._changed.wait(min(until, end) - now + 0.001)
+            finally:
+                self._waiting -= 1
+                limit.left -= time.monotonic() - begun
+
+    @contextmanager
+    def claimed(self, request: object, wanted: frozenset[str], limit: WaitLimit) -> Iterator[None]:
+        """Keep budgets still, once no other request does."""
+        while True:
+            self.wait(request, wanted, limit)
+            with self._changed:
+                if self.until(request, wanted) is None:
+                    self._claimed[id(request)] = wanted, time.monotonic() + LONGEST
+                    break
+        try:
+            yield
+        finally:
+            with self._changed:
+                del self._claimed[id(request)]
+                self._changed.notify_all()
+
+
+def _contended() -> Contended:
+    return Contended("a slow query is being decided on the budget; nothing was spent; retry in 1 s")

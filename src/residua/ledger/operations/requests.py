@@ -24,8 +24,6 @@ from residua.ledger.domain.receipts import (
     Cap,
     Receipt,
     Reservation,
-    receipt_of,
-    reservation_of,
 )
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot, Fits, spends
 from residua.ledger.domain.rules import holds as holds_
@@ -36,9 +34,6 @@ from residua.records import Canonical, Record, canonical, digest, state_after
 
 LEDGER = "ledger"
 """The principal of overdue changes."""
-_NONE = Canonical("{}")
-_NOTHING = Canonical("[]")
-_NO_HOLDS: Mapping[str, Canonical] = MappingProxyType({})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,37 +60,28 @@ class Request(ABC):
         """Decide, then write to the page."""
 
 
-@dataclass(eq=False)
-class Done:
-    """The outcome of a request that decides."""
-
-    record: Record
-    budgets: Mapping[str, tuple[int, str]]
-    snapshots: BudgetSnapshots
-    replayed: bool
-
-    @property
-    def receipt(self) -> Receipt:
-        """The caller's receipt, unless it reserved."""
-        return receipt_of(self.snapshots, **self._fields())
-
-    def reservation(self, ledger: Any) -> Reservation:
-        """The caller's reservation, which `ledger` commits or cancels."""
-        id, expires = self.record.body["hold"], self.record.body["expires"]
-        return reservation_of(self.snapshots, ledger, id=id, expires=expires, **self._fields())
-
-    def _fields(self) -> dict[str, Any]:
-        record = self.record
-        return {
-            "admitted": record.admitted is True,
-            "reason": str(record.reason),
-            "seq": record.seq,
-            "key": str(record.key),
-            "replayed": self.replayed,
-            "head": record.hash,
-            "binding": record.binding,
-            "budgets": self.budgets,
-        }
+def outcome(
+    record: Record,
+    budgets: Mapping[str, tuple[int, str]],
+    left: BudgetSnapshots,
+    replayed: bool = False,
+) -> Receipt | Reservation:
+    """What a caller gets for the record of its request."""
+    fields: dict[str, Any] = {
+        "admitted": record.admitted is True,
+        "reason": str(record.reason),
+        "seq": record.seq,
+        "key": str(record.key),
+        "replayed": replayed,
+        "head": record.hash,
+        "binding": record.binding,
+        "budgets": budgets,
+        "remainder": left,
+    }
+    if record.type != "hold":
+        return Receipt(**fields)
+    id, expires = record.body["hold"], record.body["expires"]
+    return Reservation(**fields, id=id, expires=expires, ledger=None)
 
 
 def request_hash(verb: str, names: Sequence[str], fields: Mapping[str, Any]) -> str:
@@ -189,7 +175,7 @@ def append_group(
     entries: Sequence[BudgetRow],
     fields: Mapping[str, Any],
     after: Mapping[str, str],
-    held: Mapping[str, Canonical] = _NO_HOLDS,
+    held: Mapping[str, Canonical] = MappingProxyType({}),
     reasons: Mapping[str, str] | None = None,
 ) -> dict[str, Record]:
     """Append a record to every budget of a group, each naming all; states become `after`.
@@ -213,8 +199,8 @@ def append_group(
             own["reason"] = reasons[entry.name]
         if "mechanism" in own:
             own["relation"] = entry.relation
-            own["tables"] = _NONE if state_text == before else tables_of(work, entry, state_text)
-            own["holds"] = held.get(entry.name, _NOTHING)
+            own["tables"] = {} if state_text == before else tables_of(work, entry, state_text)
+            own["holds"] = held.get(entry.name, [])
         made[entry.name] = work.append(entry, type, by, own, state_text)
     return made
 
@@ -238,7 +224,7 @@ def stated_holds(
         own = {name: value for name, value in plain.items() if canonical(value) != common[name]}
         others = tables_of(work, entry, text)
         if others != tables:
-            own["tables"] = {} if others is _NONE else others
+            own["tables"] = others
         found.append(own)
     return Canonical(canonical(found))
 
@@ -248,15 +234,13 @@ def _set_aside(hold: SetAside) -> dict[str, Any]:
     return {"takes": takes} if hold.place is None else {"component": hold.place, "takes": takes}
 
 
-def tables_of(work: UnitOfWork, entry: BudgetRow, state_text: str) -> Mapping[str, str] | Canonical:
+def tables_of(work: UnitOfWork, entry: BudgetRow, state_text: str) -> dict[str, str]:
     """Hashes of the tables that a verifier needs beside the state; their contents get stored."""
     return hashes_of(work, entry.filter.tables(entry.state_at(state_text)))
 
 
-def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> Mapping[str, str] | Canonical:
+def hashes_of(work: UnitOfWork, content: Mapping[str, bytes]) -> dict[str, str]:
     """The same of these contents."""
-    if not content:
-        return _NONE
     hashes = {name: digest(data) for name, data in content.items()}
     work.add_tables({hashes[name]: data for name, data in content.items()})
     return hashes
@@ -299,7 +283,7 @@ def caps_of(work: UnitOfWork, heads: Mapping[str, int]) -> dict[str, Cap]:
 
 def replay(
     work: UnitOfWork, request: Request, request_text: str, one: bool, named: Sequence[str] = ()
-) -> Done | None:
+) -> Receipt | Reservation | None:
     """The earlier decision under the request's key, or None."""
     key = request.key
     row = work.keys.get((request.principal, key)) if key is not None else None
@@ -313,7 +297,9 @@ def replay(
     return replayed(work, row, request.names or named, one)
 
 
-def replayed(work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool) -> Done:
+def replayed(
+    work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool
+) -> Receipt | Reservation:
     """The decision at a place, once more."""
     record = work.record_at(row.budget, row.seq)
     members = [each["budget"] for each in record.body["group"]]
@@ -340,7 +326,7 @@ def replayed(work: UnitOfWork, row: KeyRow, named: Sequence[str], one: bool) -> 
     heads = {
         name: found[name].seq if name in found else work.entry(name).head_seq for name in named
     }
-    return Done(
+    return outcome(
         found.get(named[0], record),
         {name: (each.seq, each.hash) for name, each in found.items()},
         BudgetSnapshots(query, named, one, lines, snapshots, lost, rule, caps_of(work, heads)),

@@ -5,16 +5,17 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
+from residua import checks
 from residua.errors import UnknownHold
-from residua.ledger.domain import clock, rules
+from residua.ledger.domain import arguments, clock, rules
 from residua.ledger.domain.budget_row import BudgetRow
-from residua.ledger.domain.described_query import DescribedQuery
+from residua.ledger.domain.described_query import DescribedQuery, describe_query
+from residua.ledger.domain.receipts import Receipt, Reservation
 from residua.ledger.domain.rules import BudgetDecision
 from residua.ledger.operations.requests import (
     LEDGER,
-    Done,
     Request,
     append_group,
     binding,
@@ -22,6 +23,7 @@ from residua.ledger.operations.requests import (
     check_holds_provable,
     check_relation,
     held_now,
+    outcome,
     relation_refusals,
     replay,
     replayed,
@@ -31,7 +33,7 @@ from residua.ledger.operations.requests import (
 )
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import HoldRow, KeyRow
-from residua.records import Canonical, Record
+from residua.records import LONGEST_HOLD, Canonical, Record
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,13 +46,31 @@ class Spend(Request):
     query: DescribedQuery
     assumed: bool
 
+    @classmethod
+    def of(
+        cls,
+        principal: str,
+        budgets: Any,
+        query: Any,
+        key: Any = None,
+        assume_budget_relation: bool = False,
+        **more: Any,
+    ) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        names, one = arguments.names(budgets)
+        assumed = checks.flag("assume_budget_relation", assume_budget_relation)
+        return cls(
+            principal=principal, names=names, one=one, query=describe_query(query),
+            key=arguments.key(key), fresh=key is None, assumed=assumed, **more,
+        )  # fmt: skip
+
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
         fields = {"mechanism": self.query.text, "assumed": self.assumed}
         return request_hash("spend", self.names, fields)
 
-    def run(self, work: UnitOfWork) -> Done:
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
@@ -114,7 +134,7 @@ def _record(
     made = append_group(work, type, asking.principal, entries, common, after, held, reasons)
     if admitted:
         for entry in entries:
-            entry.spent, entry.held = True, decisions[entry.name].held
+            entry.held = decisions[entry.name].held
     return made
 
 
@@ -125,17 +145,16 @@ def _done(
     entries: Sequence[BudgetRow],
     made: Mapping[str, Record],
     rule: rules.Fits = rules.spends,
-) -> Done:
+) -> Receipt | Reservation:
     """The outcome of a request, once its holds are begun or over; its key is kept."""
     # The first of the group, as a recovery finds it.
     place = next(iter(made.values()))
     row = KeyRow(request, place.budget, place.seq, held_now(entries))
     work.add_key(asking.principal, asking.key, row)
-    return Done(
+    return outcome(
         made[asking.names[0]],
         {name: (each.seq, each.hash) for name, each in made.items()},
         snapshots_now(work, asking.query, asking.names, asking.one, entries, rule),
-        False,
     )
 
 
@@ -146,13 +165,20 @@ class Reserve(Spend):
     ttl: float
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    @classmethod
+    def of(cls, *given: Any, ttl: float = 3600.0, **more: Any) -> Self:
+        """The same as for a spend."""
+        seconds = checks.positive("ttl", ttl)
+        checks.require(seconds <= LONGEST_HOLD, "ttl", "at most 7 days", ttl)
+        return super().of(*given, ttl=seconds, **more)
+
     @property
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
         fields = {"mechanism": self.query.text, "assumed": self.assumed, "ttl": self.ttl}
         return request_hash("reserve", self.names, fields)
 
-    def run(self, work: UnitOfWork) -> Done:
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         before = replay(work, self, self.request, self.one)
         if before is not None:
             return before
@@ -163,7 +189,7 @@ class Reserve(Spend):
         records = _record(work, "hold", self, self.request, entries, decisions, fields)
         if all(decided.admitted for decided in decisions.values()):
             members = tuple(sorted(entry.name for entry in entries))
-            work.add_hold(
+            work.new_hold(
                 HoldRow(
                     self.id, self.principal, self.key, members, self.query.text, self.assumed,
                     made, expires, "open",
@@ -179,7 +205,13 @@ class Commit(Request):
     hold: str
     key: str
 
-    def run(self, work: UnitOfWork) -> Done:
+    @classmethod
+    def of(cls, principal: str, hold: str, key: str | None = None) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        held = arguments.label("hold", hold)
+        return cls(principal=principal, hold=held, key=arguments.key(key), fresh=key is None)
+
+    def run(self, work: UnitOfWork) -> Receipt | Reservation:
         request = request_hash("commit", (), {"hold": self.hold})
         row = work.holds.get(self.hold)
         named = () if row is None else _leaves(work, row.members)
@@ -202,9 +234,8 @@ class Commit(Request):
         )  # fmt: skip
         made = _record(work, "commit", asking, request, entries, decisions, {"hold": row.id})
         if all(decided.admitted for decided in decisions.values()):
-            work.end_hold(row, "committed", None)
             places = {name: each.seq for name, each in made.items()}
-            row.ended_by = committed_at(places, held_now(entries))
+            work.close_hold(row, "committed", committed_at(places, held_now(entries)))
         return _done(work, asking, request, entries, made)
 
 
@@ -226,6 +257,12 @@ class Cancel(Request):
 
     hold: str
     reason: str
+
+    @classmethod
+    def of(cls, principal: str, hold: str, reason: str) -> Self:
+        """The request that the arguments of a caller ask for, which are checked."""
+        held = arguments.label("hold", hold)
+        return cls(principal=principal, hold=held, reason=arguments.reason(reason))
 
     def run(self, work: UnitOfWork) -> None:
         row, entries = _open_hold(work, self.hold)
@@ -250,7 +287,7 @@ def release(
 ) -> None:
     """Record that a hold is gone from every budget of its group. No state moves."""
     append_group(work, type, by, entries, {"hold": row.id, "reason": reason}, {})
-    work.end_hold(row, "cancelled" if type == "cancel" else "expired", None)
+    work.close_hold(row, "cancelled" if type == "cancel" else "expired", None)
 
 
 def _open_hold(work: UnitOfWork, id: str) -> tuple[HoldRow, list[BudgetRow]]:

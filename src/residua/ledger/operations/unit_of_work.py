@@ -25,15 +25,14 @@ from residua.errors import (
     UnknownBudget,
 )
 from residua.filters.query import Query
-from residua.ledger.domain.budget_row import BudgetRow, to_row
+from residua.ledger.domain.budget_row import BudgetRow, new_entry, to_row
 from residua.ledger.domain.described_query import from_text
 from residua.ledger.domain.rules import BudgetDecision, BudgetSnapshot
-from residua.ledger.domain.set_aside import Held, without_hold
+from residua.ledger.domain.set_aside import Held
 from residua.ledger.operations.early_decisions import EarlyDecisions
 from residua.ledger.storage import rows, schema
-from residua.ledger.storage.rows import HoldRow, KeyRow
+from residua.ledger.storage.rows import HoldRow, KeyRow, Prepared, Question, listed
 from residua.ledger.storage.schema import check_facts
-from residua.ledger.storage.statements import Question, Write, listed
 from residua.ledger.storage.store import Store
 from residua.records import Record, canonical, read, record
 
@@ -291,10 +290,15 @@ class UnitOfWork:
 
     # -- what requests do ---------------------------------------------------------------
 
-    def add(self, entry: BudgetRow) -> None:
-        """A new budget."""
-        self.entries[entry.name] = entry
-        self._made[entry.name] = entry
+    def create(self, id: int, name: str, time: str, fields: Mapping[str, Any]) -> BudgetRow:
+        """A new budget, from the fields of its first record."""
+        entry = new_entry(id, name, time, fields)
+        self.entries[name] = self._made[name] = entry
+        if entry.parent is not None:
+            parent = self.entry(entry.parent)
+            parent.children = "quotas" if entry.partition is None else _DIVIDED
+            self._changed[parent.name] = parent
+        return entry
 
     def append(
         self, entry: BudgetRow, type: str, by: str, fields: Mapping[str, Any], state_text: str
@@ -317,7 +321,7 @@ class UnitOfWork:
 
     def adopt(self, entry: BudgetRow, made: Record, state_text: str) -> None:
         """Make a record the head of a chain."""
-        entry.advance_head(made, state_text)
+        entry.follow(made, state_text)
         self._records.append((entry, made))
         self._changed[entry.name] = entry
 
@@ -325,13 +329,6 @@ class UnitOfWork:
         """Add the place of the decision on a key."""
         self.keys[principal, key] = row
         self._keys_made.append({"principal": principal, "key": key, **asdict(row)})
-
-    def add_hold(self, row: HoldRow) -> None:
-        """A new reservation, last in line with all its members."""
-        self.new_hold(row)
-        for name in row.members:
-            entry = self.entries[name]
-            entry.holds = (*entry.holds, row.id)
 
     def new_hold(self, row: HoldRow) -> None:
         """A row for a reservation."""
@@ -342,18 +339,6 @@ class UnitOfWork:
         """The row of a reservation that is over."""
         row.status, row.ended_by = status, ended_by
         self._holds_ended.append(row)
-
-    def end_hold(self, row: HoldRow, status: str, ended_by: str | None) -> None:
-        """A reservation is over."""
-        self.close_hold(row, status, ended_by)
-        for name in row.members:
-            entry = self.entries[name]
-            drop_hold(entry, row.id, committed=status == "committed")
-            self._changed[name] = entry
-
-    def touch(self, entry: BudgetRow) -> None:
-        """Mark a row as changed without a new record."""
-        self._changed[entry.name] = entry
 
     def add_tables(self, made: Mapping[str, bytes]) -> None:
         """Contents that records name by their hash."""
@@ -411,7 +396,7 @@ class UnitOfWork:
             {"budget_id": entry.id, "seq": made.seq, "hash": made.hash, "text": made.text}
             for entry, made in self._records
         ]
-        writes: list[tuple[Write, list[dict[str, Any]]]] = [
+        writes: list[tuple[Prepared, list[dict[str, Any]]]] = [
             (rows.NEW_TABLES, tables),
             (
                 rows.NEW_BUDGETS,
@@ -424,13 +409,6 @@ class UnitOfWork:
             (rows.ENDED_HOLDS, [asdict(each) for each in ended]),
         ]
         self.store.put(self.connection, [(write, given) for write, given in writes if given])
-
-
-def drop_hold(entry: BudgetRow, id: str, committed: bool) -> None:
-    """A hold is over. A commit has stated what the others need; of other ends it follows."""
-    if not committed and id in entry.holds:
-        entry.held = without_hold(entry.held, entry.holds.index(id))
-    entry.holds = tuple([each for each in entry.holds if each != id])
 
 
 def _keys(wanted: Collection[tuple[str, str]]) -> Question:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from sqlalchemy import Connection, select
 
@@ -137,10 +138,7 @@ def _lost(
         return {"": f"the anchor {committer.anchor} belongs to another ledger, {said.ledger}"}
     if said.incarnation != committer.incarnation:
         return {"": f"the anchor {committer.anchor} belongs to another incarnation"}
-    hashes = {
-        (name, seq): hash_at(connection, name, seq) or "" for name, (seq, _) in said.marks.items()
-    }
-    return behind(said.marks, heads, hashes)
+    return behind(said.marks, heads, partial(hash_at, connection))
 
 
 def _moved(committer: Committer, said: Anchored | None, heads: Marks) -> dict[str, str]:

@@ -31,6 +31,7 @@ from residua.records import Record, canonical, digest, from_line
 
 _B, _R, _T = schema.budgets, schema.records, schema.tables
 _AT_ONCE = 1000
+"""Records that one transaction reads."""
 _UNNAMED = "the export"
 _HASH = re.compile("[0-9a-f]{64}")
 

@@ -74,13 +74,7 @@ def _has_tables(work: UnitOfWork, entry: BudgetRow, record: Record) -> bool:
         if body["tables"] != {}:
             raise wrong(record, "tables are named, and the committed state does not move")
         return True
-    return canonical(body["tables"]) == _text(
-        tables_of(work, entry, canonical(state_after(record)))
-    )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else canonical(value)
+    return bool(body["tables"] == tables_of(work, entry, canonical(state_after(record))))
 
 
 def _states_holds(

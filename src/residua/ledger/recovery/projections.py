@@ -1,8 +1,8 @@
 """Rows from records: what `budgets`, `keys` and `holds` say follows from the chains alone.
 
 Recovery re-applies lost records with it; a test rebuilds whole ledgers. Records of one request are
-in several chains. Each is applied to its own budget; keys and holds belong to the whole group, and
-are written once all chains are there.
+in several chains. The row of a budget follows its records, as when they were written; keys and
+holds belong to the whole group, and are written once all chains are there.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from residua.errors import BrokenRecord
-from residua.ledger.domain import clock
-from residua.ledger.domain.budget_row import RETIRING, BudgetRow, new_entry
+from residua.ledger.domain.budget_row import RETIRING
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.operations.spending import committed_at
-from residua.ledger.operations.unit_of_work import UnitOfWork, drop_hold
+from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.export_validation import is_reproduced, wrong
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import Record, canonical, state_after
@@ -45,26 +44,20 @@ class Derivation:
         """Take over a record that is the next of its chain; a new budget gets the number `id`."""
         work, body = self.work, record.body
         if record.type == "create":
-            entry = new_entry(id, record.budget, body["time"], body)
-            if entry.window is not None:
-                entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
-            work.add(entry)
-            if entry.parent is not None:
-                parent = work.entries.get(entry.parent)
-                if parent is None:
-                    raise BrokenRecord(
-                        f"the export of {entry.name!r} cannot be taken over without that of"
-                        f" {entry.parent!r}, which is above it and must come first"
-                    )
-                parent.children = "quotas" if entry.partition is None else "partitions"
-                work.touch(parent)
+            parent = body["parent"]
+            if parent is not None and parent not in work.entries:
+                raise BrokenRecord(
+                    f"the export of {record.budget!r} cannot be taken over without that of"
+                    f" {parent!r}, which is above it and must come first"
+                )
+            entry = work.create(id, record.budget, body["time"], body)
         else:
             entry = work.entry(record.budget)
         held = {id: self._query(id) for id in entry.holds}
         if not is_reproduced(work, entry, record, held):
             self.doubted.setdefault(entry.name, record.seq)
         work.adopt(entry, record, canonical(state_after(record)))
-        self._follow(entry, record)
+        self._follow(record)
         if "group" in body:
             self._held[entry.name, record.seq] = entry.holds
             self._grouped[entry.name, record.seq] = record
@@ -74,28 +67,20 @@ class Derivation:
         made = self._made.get(id)
         return self.work.holds[id].query if made is None else from_text(_mechanism(made))
 
-    def _follow(self, entry: BudgetRow, record: Record) -> None:
+    def _follow(self, record: Record) -> None:
         body, type = record.body, record.type
         admitted = body.get("admitted", True)
         if type in _ASKED:
             self._asked.setdefault((body["by"], body["key"]), record)
-            entry.spent = entry.spent or admitted
         if type == "hold" and admitted:
             id = body["hold"]
             self._made.setdefault(id, record)
             self._times[id] = max(body["time"], self._times.get(id, ""))
-            entry.holds = (*entry.holds, id) if id not in entry.holds else entry.holds
         elif type in _ENDED and admitted:
             # A recovery may have let it go where the record of its commit was lost.
             if type == "commit" or body["hold"] not in self._ended:
                 self._ended[body["hold"]] = record
-            drop_hold(entry, body["hold"], committed=type == "commit")
-        elif type == "refresh":
-            entry.generation = body["generation"]
-            assert entry.window is not None
-            entry.window_ends = clock.boundary(entry.created, entry.window, body["time"])
         elif type in RETIRING:
-            entry.retired = True
             self._closed.append(record)
 
     def missing(self) -> dict[str, str]:

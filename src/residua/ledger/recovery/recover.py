@@ -42,7 +42,7 @@ from residua.ledger.recovery.export import Exported, chain, read_export, table
 from residua.ledger.recovery.export_validation import check_fields, naming
 from residua.ledger.recovery.projections import Derivation
 from residua.ledger.storage import schema
-from residua.ledger.storage.anchor import Anchored, newer, next_incarnation
+from residua.ledger.storage.anchor import Anchored, behind, newer, next_incarnation
 from residua.ledger.storage.schema import HOME, UNANCHORED, facts_in, set_fact
 from residua.ledger.storage.store import TRIES, Again, CommitUnknown, Lost
 from residua.records import Record, follows
@@ -400,14 +400,9 @@ class _Recovery:
     def _lost(self, lost: dict[str, str]) -> dict[str, str]:
         """The budgets that may still lack spends, unless they were retired for it before."""
         work = self.work
-        for name, (seq, head) in {} if self.said is None else self.said.marks.items():
-            entry = work.entries.get(name)
-            if entry is None:
-                lost[name] = f"record {seq} was acknowledged, but nothing of the budget is left"
-            elif entry.head_seq < seq:
-                lost[name] = f"record {seq} was acknowledged, but the store ended before it"
-            elif work.record_at(name, seq).hash != head:
-                lost[name] = f"record {seq} was acknowledged as {head[:12]}…, but it is another one"
+        if self.said is not None:
+            heads = {name: _head(entry) for name, entry in work.entries.items()}
+            lost |= behind(self.said.marks, heads, lambda name, seq: work.record_at(name, seq).hash)
         for name in self.vouched:
             if name not in work.entries:
                 lost.setdefault(name, "a record was vouched for, but nothing of the budget is left")

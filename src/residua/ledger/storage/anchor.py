@@ -336,19 +336,16 @@ def check_later(anchor: Anchor, known: Anchored | None, said: Anchored) -> None:
         )
 
 
-def behind(said: Marks, heads: Marks, hash_at: Mapping[tuple[str, int], str]) -> dict[str, str]:
-    """The budgets that a store has lost something of, and what.
-
-    `hash_at` has the stored hash of each marked record.
-    """
+def behind(said: Marks, heads: Marks, hash_at: Callable[[str, int], str | None]) -> dict[str, str]:
+    """The budgets that a store has lost something of, and what; `hash_at` looks a record up."""
     lost = {}
     for name, (seq, head) in said.items():
         if name not in heads:
-            lost[name] = f"the anchor has it up to record {seq}, but the store does not have it"
+            lost[name] = f"record {seq} was acknowledged, but the store does not have the budget"
         elif heads[name][0] < seq:
             last = heads[name][0]
-            lost[name] = f"the anchor has record {seq}, but the store ends with record {last}"
-        elif hash_at.get((name, seq)) != head:
+            lost[name] = f"record {seq} was acknowledged, but the store ends with record {last}"
+        elif hash_at(name, seq) != head:
             lost[name] = f"record {seq} was acknowledged as {head[:12]}…, but the store has another"
     return lost
 

@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from residua.errors import StoreUnavailable, UnsafeStore
 from residua.ledger.storage import schema
-from residua.ledger.storage.statements import Among, Prepared, Question, listed
+from residua.ledger.storage.rows import Among, Prepared, Question, listed
 from residua.ledger.storage.store import (
     Again,
     CommitUnknown,

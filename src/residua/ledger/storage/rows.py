@@ -1,18 +1,96 @@
-"""The statements that every spend runs, and the rows that they read and write."""
+"""Rows of the store, and the statements that every spend runs to read and to write them.
+
+SQLAlchemy writes a statement, once for each database; after that its text goes straight to the
+driver with the values, which takes a fraction of the time. A list of names is given as JSON in one
+value, so that a statement has the same text, and the database its plan, for any number of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Insert, Text, Update, bindparam, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects.sqlite.base import SQLiteDialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.expression import ClauseElement
+from sqlalchemy.types import NULLTYPE
 
 from residua.ledger.domain.budget_row import BudgetRow, from_row, to_row
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.storage import schema
-from residua.ledger.storage.statements import Among, Prepared, Write
+
+_DIALECTS: Mapping[str, Any] = {
+    "sqlite": SQLiteDialect(paramstyle="qmark"),
+    "postgresql": PGDialect(paramstyle="format"),  # type: ignore[no-untyped-call]
+}
+
+
+def listed(values: Iterable[str]) -> str:
+    """A list as the one value that `Among` takes."""
+    return json.dumps(list(values))
+
+
+class Among(ColumnElement[bool]):
+    """Whether a column is one of the texts of a list, which is given as JSON under a name."""
+
+    inherit_cache = True
+
+    def __init__(self, column: ColumnElement[str], name: str):
+        self.column = column
+        self.given = bindparam(name, type_=Text)
+        # Said to be Boolean, it would be compared with 1 where there is no such type.
+        self.type = NULLTYPE  # type: ignore[assignment]
+
+
+@compiles(Among, "sqlite")
+def _sqlite_among(element: Among, compiler: Any, **kw: Any) -> str:
+    column, given = (compiler.process(each, **kw) for each in (element.column, element.given))
+    return f"{column} IN (SELECT value FROM json_each({given}))"
+
+
+@compiles(Among, "postgresql")
+def _postgres_among(element: Among, compiler: Any, **kw: Any) -> str:
+    column, given = (compiler.process(each, **kw) for each in (element.column, element.given))
+    return f"{column} = ANY (ARRAY(SELECT json_array_elements_text(CAST({given} AS JSON))))"
+
+
+class Prepared:
+    """A statement with named values, which reads, or writes rows."""
+
+    def __init__(self, statement: ClauseElement, *columns: str):
+        """`columns` are those that an `UPDATE` sets; an `INSERT` sets all of its table."""
+        self.columns = tuple(statement.table.c.keys()) if isinstance(statement, Insert) else columns
+        self.changes = isinstance(statement, Update)
+        """Whether it changes rows, each of which must be there."""
+        self._statement = statement
+
+    def text(self, dialect: str) -> str:
+        """The text for a database, with a place for each value."""
+        return _text_and_order(self._statement, self.columns, dialect)[0]
+
+    def values(self, dialect: str, given: Mapping[str, Any]) -> list[Any]:
+        """The values in the order of their places."""
+        return [given[name] for name in _text_and_order(self._statement, self.columns, dialect)[1]]
+
+
+@lru_cache(maxsize=256)
+def _text_and_order(
+    statement: ClauseElement, columns: tuple[str, ...], dialect: str
+) -> tuple[str, tuple[str, ...]]:
+    """A statement's text for a database, and the names of its values in order."""
+    compiled: Any = statement.compile(dialect=_DIALECTS[dialect], column_keys=columns or None)
+    return str(compiled), tuple(compiled.positiontup or ())
+
+
+Question = tuple[Prepared, Mapping[str, str]]
+"""A statement that reads, with its values."""
+
 
 _B, _R, _K, _H = schema.budgets, schema.records, schema.keys, schema.holds
 _BUDGET, _HOLD = tuple(_B.c.keys()), tuple(_H.c.keys())
@@ -29,16 +107,15 @@ KEYS = Prepared(
 )
 HOLDS = Prepared(select(*_H.columns).where(Among(_H.c.id, "ids")))
 
-NEW_BUDGETS = Write(_B)
-CHANGED_BUDGETS = Write(
-    _B, "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds",
-    "window_ends", key="id", unchanged="head_hash",
+NEW_BUDGETS, NEW_RECORDS, NEW_KEYS, NEW_HOLDS = (Prepared(insert(t)) for t in (_B, _R, _K, _H))
+CHANGED_BUDGETS = Prepared(
+    update(_B).where(_B.c.id == bindparam("id"), _B.c.head_hash == bindparam("old_head_hash")),
+    "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds", "window_ends",
 )  # fmt: skip
-NEW_RECORDS = Write(_R)
-NEW_KEYS = Write(_K)
-NEW_HOLDS = Write(_H)
-ENDED_HOLDS = Write(_H, "status", "ended_by", key="id")
-NEW_TABLES = Write(schema.tables, known=True)
+"""It applies where the head is still the one that was read."""
+ENDED_HOLDS = Prepared(update(_H).where(_H.c.id == bindparam("id")), "status", "ended_by")
+NEW_TABLES = Prepared(insert(schema.tables).on_conflict_do_nothing())
+"""Tables that are there already stay as they are."""
 
 
 def hash_at(connection: Connection, budget: str, seq: int) -> str | None:
@@ -89,7 +166,7 @@ def entry_of(row: Sequence[Any]) -> BudgetRow:
 
 
 def changed_budget(entry: BudgetRow) -> dict[str, Any]:
-    """Values for `CHANGED_BUDGETS`: it applies if the head is still the one that was read."""
+    """Values for `CHANGED_BUDGETS`."""
     new = to_row(entry, CHANGED_BUDGETS.columns)
     return {"id": entry.id, "old_head_hash": entry.stored_hash, **new}
 

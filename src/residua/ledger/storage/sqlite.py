@@ -34,7 +34,7 @@ from residua.errors import (
     StoreUnavailable,
     UnsafeStore,
 )
-from residua.ledger.storage.statements import Question
+from residua.ledger.storage.rows import Question
 from residua.ledger.storage.store import CommitUnknown, Place, Store, raised_by, unavailable
 
 _SETTLED = "residua_settled"

@@ -32,7 +32,7 @@ from residua.errors import (
     StoreUnavailable,
 )
 from residua.ledger.storage import schema
-from residua.ledger.storage.statements import Prepared, Question, Write
+from residua.ledger.storage.rows import Prepared, Question
 
 TRIES = 5
 """Attempts at a transaction that meets another one."""
@@ -117,7 +117,7 @@ class Store(ABC):
     def put(
         self,
         connection: Connection,
-        writes: Sequence[tuple[Write, Sequence[Mapping[str, Any]]]],
+        writes: Sequence[tuple[Prepared, Sequence[Mapping[str, Any]]]],
     ) -> None:
         """Write rows. Raises `Again` where a row to be changed is not there as it was read."""
         dialect = connection.dialect.name

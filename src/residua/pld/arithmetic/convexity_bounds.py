@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import U
-
-_SLACK = 64.0 * U
+from residua.pld.arithmetic.ulp_bounds import ROUNDING
 
 
 @dataclass(frozen=True)
@@ -66,14 +64,14 @@ def lower_cells(t: Floats, lo: Floats, hi: Floats) -> Cells:
     after = np.zeros_like(width)
     after[:-1] = (hi[2:] - lo[1:-1]) / (np.exp(gaps[:-1]) * np.expm1(gaps[1:]))
     after = np.minimum(after, 0.0)
-    slack = _SLACK * (hi[:-1] + np.abs(before) * width + np.abs(after) * width)
+    slack = ROUNDING * (hi[:-1] + np.abs(before) * width + np.abs(after) * width)
     return Cells(width, lo[:-1], before, lo[1:], after, slack)
 
 
 def chord(hi: Floats, width: Floats, w: Floats) -> Floats:
     """The chord through the upper ends at `w`, rounded up."""
     value = hi[:-1] + (hi[1:] - hi[:-1]) * (w / width)
-    return value + _SLACK * hi[:-1]
+    return value + ROUNDING * hi[:-1]
 
 
 def lower_hull(x: Sequence[Any], v: Sequence[Any]) -> list[int]:

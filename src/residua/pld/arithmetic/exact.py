@@ -36,23 +36,25 @@ from residua.work_limit import work
 
 Side = Literal["above", "below"]
 
-_DIGITS = 160
-_CLAIMED = Fraction(1, 10 ** (_DIGITS - 20))
-_TILT_DIGITS = 60
-"""Many more than a float has: a tie within rounding does not occur."""
+DIGITS = 160
+"""Of decimals, 20 of which are left to rounding: a tie of floats does not occur."""
 
 
 def exp_of(exponent: Fraction, side: Side) -> Fraction:
     """A rational at least (`above`) or at most (`below`) `e^exponent`, `|exponent| <= 10^6`."""
-    with localcontext(Context(prec=_DIGITS)):
+    with localcontext(Context(prec=DIGITS)):
         near = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
-    slack = 1 + _CLAIMED if side == "above" else 1 - _CLAIMED
-    return Fraction(near) * slack
+    return Fraction(near) * _slack(side)
+
+
+def _slack(side: Side) -> Fraction:
+    claimed = Fraction(1, 10 ** (DIGITS - 20))
+    return 1 + claimed if side == "above" else 1 - claimed
 
 
 def tilted(mass: float, loss: float) -> float:
     """`mass e^-loss` to the nearest float: the same on every machine, and for the verifier."""
-    with localcontext(Context(prec=_TILT_DIGITS, Emin=-(10**6), Emax=10**6)):
+    with localcontext(Context(prec=DIGITS, Emin=-(10**6), Emax=10**6)):
         return float(Decimal(mass) * Decimal(loss).copy_negate().exp())
 
 
@@ -61,10 +63,9 @@ def fall_of(exponent: Fraction, side: Side) -> Fraction:
     if exponent == 0:
         return Fraction(0)
     small = max(0, exponent.denominator.bit_length() - exponent.numerator.bit_length())
-    with localcontext(Context(prec=_DIGITS + small // 3 + 2)):
+    with localcontext(Context(prec=DIGITS + small // 3 + 2)):
         near = 1 - (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
-    slack = 1 + _CLAIMED if side == "above" else 1 - _CLAIMED
-    return min(Fraction(near) * slack, Fraction(1))
+    return min(Fraction(near) * _slack(side), Fraction(1))
 
 
 def ratio_of(eps: Fraction, side: Side) -> Fraction:

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.curve import chernoff
-from residua.pld.support.support_ends import mass_at_infinity_at_most
+from residua.pld.curve.evaluate import RELATIVE
+from residua.pld.curve.support_ends import mass_at_infinity_at_most
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
@@ -26,8 +28,6 @@ _GUESSES = 8
 """Contours are made for at most so many guesses."""
 _CLOSE = 1e-3
 """A contour made so close to the answer, relative to `1 + eps`, was made for it."""
-_RELATIVE = 1e-7
-"""Relative width of the curve that is narrow enough where Gaussian noise takes part."""
 _SHARE = 0.5
 """Of the accuracy in `eps`: what is narrow enough elsewhere."""
 _LOCATED = 0.01
@@ -36,8 +36,6 @@ _LESS = 0.85
 """Where to make a contour instead, relative to where one said nothing."""
 _OFF = 0.02
 """How far off the first guess may well be, relative to itself."""
-_STEPS = 100
-"""Samples for one end of the answer, at most."""
 
 Read = Callable[[float], tuple[float, float]]
 Point = tuple[float, float]
@@ -100,7 +98,7 @@ def search(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
         done = high - low <= 2.0 * (relative * (1.0 + high) + absolute)
         if evaluator._is_smooth:
             lo, hi = read(high)
-            done = done or (high < far and hi - lo <= _RELATIVE * hi)
+            done = done or (high < far and hi - lo <= 0.5 * RELATIVE * hi)
         else:
             done = done or high - low <= _SHARE * accuracy
         aims = [at for at in aims if at < beyond and not _is_close(at, tried)]
@@ -165,7 +163,7 @@ class _Samples:
         step halves.
         """
         first, last = ends
-        for step in range(_STEPS):
+        for step in range(MOST_STEPS):
             (low, above), (high, below) = self._bracket(side, first, last)
             width = max(fine(high), _LOCATED * (self.high - self.low))
             if high - low <= width:

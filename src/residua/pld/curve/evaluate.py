@@ -3,9 +3,9 @@
     composition                           method                        file and proof
     Gaussian noise alone                  closed form                   families/gaussian.py
     one other factor                      closed form                   its file in families/
-    few atoms, or one kind of response    atoms written out             support/small_support.py
+    few atoms, or one kind of response    atoms written out             families/small_support.py
     few atoms and one more factor or
-    Gaussian noise                        atoms, each a shifted curve   support/small_support.py
+    Gaussian noise                        atoms, each a shifted curve   families/small_support.py
     anything else                         sums over a contour           curve/contour/transform.py
     - close to the limit of the curve     on a line left of 0           curve/chernoff.py
 
@@ -33,49 +33,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_up
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, U
+from residua.pld.arithmetic import BATCH, FEW, MANY
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
 from residua.pld.curve.chernoff import ORDERS
 from residua.pld.curve.contour import parameters
 from residua.pld.curve.contour.moments import Moments
 from residua.pld.curve.contour.transform import Contour
-from residua.pld.families import gaussian
-from residua.pld.families.atoms import Atoms, exactly
-from residua.pld.families.factors import Factor, curve_at_all_t, largest_loss
+from residua.pld.families import gaussian, small_support
+from residua.pld.families.atoms import WORKED_OUT, Atoms, exactly
+from residua.pld.families.factors import FEW_KINDS, Factor, curve_at_all_t, largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.families.symmetric import SymmetricLoss
-from residua.pld.support import small_support
+from residua.pld.families.symmetric import Laplace, RandomizedResponse, SymmetricLoss
 from residua.work_limit import remembered, remembered_property
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
-_TABLE, _BINOMIAL, _MIXTURE = 1 << 14, 1 << 20, 1 << 9
-_RELATIVE = 2e-7
+RELATIVE = 2e-7
 """Relative width at which a contour without a smoothing Gaussian is accepted."""
 _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
-_FAINT, _VARIOUS = 1e-40, 16
-"""Of so many kinds of sampled Gaussians with a largest loss, contours for less than this height
-would take seconds: an upper bound has to do."""
-_SHARPNESS = (1.0, 4.0, 16.0)
+_SHARPNESS = 4.0 ** np.arange(3.0)
+"""How much less a smoothing Gaussian may cost, in turn, until a contour is good enough."""
 _HUGE = 1e15
 """Beyond this `t` Chernoff's bound, or else the value at 0, bounds the curve (it decreases)."""
-_EXACT = 64
-"""Up to this many atoms and arguments a finite curve is evaluated in rationals."""
-_FEW_KINDS = 16
-"""The largest loss of at most this many kinds of query is summed exactly."""
-_SKELETON = 1 << 12
 _LIGHT = -14.0
 """Atoms whose log mass is below this are left in the contour: they hardly bend the curve (a
 Gaussian promises more digits)."""
 _FINITE = (RandomizedResponse, Atoms)
 _ALL = Interval(1.0, 1.0)
-_KEPT = 8  # contours kept by a search, and cached per PLD
+_KEPT = 8
+"""Contours kept by a search, and cached per PLD."""
 
 
 class Evaluator:
@@ -107,13 +98,13 @@ class Evaluator:
     def at_x(self, x: Floats, accuracy: float) -> Interval:
         """Enclosure of `h(x)` at exact `x > 0`."""
         atoms = self._single_atoms
-        if atoms is not None and max(x.size, atoms.p.size) <= _EXACT:
+        if atoms is not None and max(x.size, atoms.p.size) <= WORKED_OUT:
             return exactly(atoms, x)
         if atoms is not None:
             lo, hi = atoms.curve_at(x)
             return self._finish(*self._with_infinity(lo, hi), floor=np.nextafter(1.0 - x, -1.0))
         t = np.log(x)
-        return self.at_log_x(t, np.abs(t) * (LOG_ULPS * U) + U, accuracy)
+        return self.at_log_x(t, np.abs(t) * (EXP_ULPS * U) + U, accuracy)
 
     def at_log_x(self, t: Floats, dt: Floats | float, accuracy: float) -> Interval:
         """Enclosure of `h(e^t)` for any real `t`, each known up to `±dt`."""
@@ -185,7 +176,7 @@ class Evaluator:
         """A float at least the largest finite loss (inf with a Gaussian)."""
         if self.pld.gaussian or any(largest_loss(f) == np.inf for f in self.pld.terms):
             return float("inf")
-        if len(self.pld.terms) > _FEW_KINDS:
+        if len(self.pld.terms) > FEW_KINDS:
             sizes = np.array([n * largest_loss(f) for f, n in self.pld.terms.items()])
             slack = (sizes.size + 8.0) * U * np.abs(sizes).sum()
             return float(sizes.sum() + slack)
@@ -240,11 +231,6 @@ class Evaluator:
         return self.pld.gaussian is not None or self._has_mixtures
 
     @cached_property
-    def _is_expensive(self) -> bool:
-        """Whether contours of very small heights are not affordable."""
-        return len(self._moments.mixtures) > _VARIOUS and self._top < np.inf
-
-    @cached_property
     def _has_mixtures(self) -> bool:
         return GaussianMixture in map(type, self.pld.terms)
 
@@ -258,8 +244,8 @@ class Evaluator:
             return False
         if pld.gaussian is not None:
             size = self._table_size
-            return size > _TABLE or (size > _MIXTURE and not self._narrow)
-        limit = _BINOMIAL if len(pld.terms) == 1 else _TABLE
+            return size > MANY or (size > FEW and not self._narrow)
+        limit = BATCH if len(pld.terms) == 1 else MANY
         return self._table_size > limit and self._one_smooth is None
 
     def _finite_part(self, t: Floats, dt: Floats | float, accuracy: float) -> tuple[Floats, Floats]:
@@ -316,7 +302,7 @@ class Evaluator:
         if self.pld.gaussian is not None or len(smooth) != 1 or smooth[0][1] != 1:
             return None
         rest = {f: n for f, n in self.pld.terms.items() if isinstance(f, _FINITE)}
-        if len(rest) + 1 < len(self.pld.terms) or small_support.size(rest.items()) > _MIXTURE:
+        if len(rest) + 1 < len(self.pld.terms) or small_support.size(rest.items()) > FEW:
             return None
         return smooth[0][0], small_support.build(rest.items())
 
@@ -341,7 +327,7 @@ class Evaluator:
 
         None where there are no atoms: one factor without any is enough.
         """
-        if 1 << len(self.pld.terms) > _SKELETON:
+        if 1 << len(self.pld.terms) > MANY:
             return None
         terms: dict[RandomizedResponse | Atoms, int] = {}
         for factor, n in self.pld.terms.items():
@@ -355,7 +341,7 @@ class Evaluator:
             else:
                 return None
             terms[twin] = terms.get(twin, 0) + n
-        if small_support.size(terms.items()) > _SKELETON:
+        if small_support.size(terms.items()) > MANY:
             return None
         if self.pld.gaussian is None and self._moments.atomic_weight[0] < _LIGHT:
             return None
@@ -405,10 +391,6 @@ class Evaluator:
         for made in contours:
             if pending.size:
                 read(made)
-        if pending.size and self._is_expensive:
-            above = self._above(flat[pending] - slack[pending])
-            high[pending] = np.minimum(high[pending], above)
-            pending = pending[above > _FAINT]
         if pending.size and self.pld.gaussian is None:
             lacking = chernoff.complement_bound(
                 self._moments.log_moment, flat[pending], slack[pending]
@@ -430,8 +412,7 @@ class Evaluator:
         if self._is_workspace:
             self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
-        least = _FAINT if self._is_expensive else 0.0
-        lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
+        lost = np.flatnonzero((low == 0.0) & (high > 0.0) & (flat - slack < self._top))
         if lost.size:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
@@ -454,7 +435,7 @@ class Evaluator:
         """Read a contour at `t` (its atoms apart), and say where it was good enough."""
         if self._is_smooth and (made.line.tau == 0.0 or made.absolute is not None):
             lo, hi = self._from(made, t, slack)
-            good = hi - lo <= _RELATIVE * hi + _NOTHING
+            good = hi - lo <= RELATIVE * hi + _NOTHING
             if self.pld.gaussian is not None or good.all():
                 return lo, hi, good
         lo, hi = self._from(made, np.concatenate([t, t + accuracy]), np.tile(slack, 2))

@@ -11,27 +11,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
-from residua.pld.arithmetic.ulp_bounds import LOG_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.support.support_ends import largest_loss_bounds
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
 _NEAR_ONE = 1e-4
+"""Orders closer to 1 are bounded by those on either side."""
 _LARGE = 1e6
+"""Orders beyond are bounded by this one and by the largest loss."""
 
 
 def renyi_bounds(pld: Pld, alpha: Floats) -> Interval:
     """Proven interval for `D_alpha`, elementwise."""
     flat = alpha.ravel()
     lo, hi = np.empty(flat.size), np.empty(flat.size)
-    for i, order in enumerate(flat.tolist()):
-        lo[i], hi[i] = _one(pld, order)
+    plain = (flat >= 1.0 + _NEAR_ONE) & (flat <= _LARGE) & _has_moments(pld)
+    if plain.any():
+        low, hi[plain] = _quotients(pld, flat[plain])
+        lo[plain] = np.maximum(low, 0.0)
+    for i in np.flatnonzero(~plain).tolist():
+        lo[i], hi[i] = _one(pld, float(flat[i]))
     if alpha.ndim == 0:
         return Interval(float(lo[0]), float(hi[0]))
     return Interval(lo.reshape(alpha.shape), hi.reshape(alpha.shape))
+
+
+def _has_moments(pld: Pld) -> bool:
+    """Whether every divergence of an order above 1 is that of a log moment."""
+    return not (pld.is_identity or pld.is_infinite or pld.mass_at_infinity_bounds.hi > 0.0)
 
 
 def _one(pld: Pld, alpha: float) -> tuple[float, float]:
@@ -73,13 +84,19 @@ def _large(pld: Pld, alpha: float) -> tuple[float, float]:
 
 
 def _quotient(pld: Pld, alpha: float) -> tuple[float, float]:
+    low, high = _quotients(pld, np.array([alpha]))
+    return float(low[0]), float(high[0])
+
+
+def _quotients(pld: Pld, alpha: Floats) -> tuple[Floats, Floats]:
     s = alpha - 1.0
-    drift = U if 0.5 <= alpha <= 2.0 else 2.0 * U
-    value, error = pld._evaluator._moments.log_moment(np.array([s]))
-    k, e = float(value[0]), float(error[0])
+    drift = np.where((alpha >= 0.5) & (alpha <= 2.0), U, 2.0 * U)
+    k, e = pld._evaluator._moments.log_moment(s)
+    slope = np.array([_slope(pld, each) for each in s.tolist()])
     # s itself may be off by u relative (exact in [1/2, 2]): K changes by at most |K'| |s| u.
-    e += drift * (abs(k) + _slope(pld, s) * abs(s)) + 4.0 * U * abs(k)
-    low, high = sorted(((k - e) / s, (k + e) / s))
+    e = e + drift * (np.abs(k) + slope * np.abs(s)) + 4.0 * U * np.abs(k)
+    ends = (k - e) / s, (k + e) / s
+    low, high = np.minimum(*ends), np.maximum(*ends)
     return low * (1.0 - np.sign(low) * 4.0 * U), high * (1.0 + np.sign(high) * 4.0 * U)
 
 
@@ -107,7 +124,7 @@ def mean_loss(pld: Pld) -> tuple[float, float]:
         if isinstance(factor, Atoms):
             mean = float(factor.p @ factor.z)
             size = float(factor.p @ np.abs(factor.z))
-            wrong = factor.loss_error + size * (factor.p.size + LOG_ULPS + 8.0) * U
+            wrong = factor.loss_error + size * (factor.p.size + EXP_ULPS + 8.0) * U
         else:
             mean, wrong = factor.mean_loss
         value += n * mean

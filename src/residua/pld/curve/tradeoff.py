@@ -7,11 +7,11 @@ Any `x = e^t` gives a lower bound: a supporting line. For the upper bound, write
 lies below the chords of the neighbouring cells, extended. For `t < 0` the same number is
 `1 - alpha/x - h_rev(1/x)`, which does not cancel.
 
-All levels `alpha` are worked on together. Each has a bracket around its best `t`, sampled evenly
-and, finely, around two guesses: where a parabola through the highest sample has its top, and where
-the chords meet, which is exact at a kink. The neighbours of the highest sample are the next
-bracket, until the error of the curve itself is all that is left. Many levels share their first
-samples: an even net, and then the guess of each, which its neighbours look at too.
+All levels `alpha` are worked on together and share their samples: an even net first, and then more
+around two guesses for each level, where a parabola through its highest sample has its top, and
+where the chords meet, which is exact at a kink. A level looks at the samples next to its highest
+one and at some further and further away, whose chords are long beside the error of the curve, until
+that error is all that is left.
 
 A Gaussian alone has a curve in closed form (`support_ends.py`).
 
@@ -20,63 +20,45 @@ Vertices and conjugates of piecewise-linear curves; `tradeoff.py` has `tau`, `ep
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.arithmetic.exact import EXACT_IDENTITY, ExactAtoms
-from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, EXPM1_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_hockey_stick, from_tradeoff
 from residua.pld.curve import chernoff
-from residua.pld.support.support_ends import gaussian_tradeoff
+from residua.pld.curve.support_ends import gaussian_tradeoff
 from residua.work_limit import work
 
 if TYPE_CHECKING:
     from residua.pld.pld import Pld
 
-_FIRST = 33
-"""Even samples over the first bracket of a level."""
 _FAR = 600.0
-"""Brackets end here: `e^t` is near the end of the floats."""
-_EVEN = np.array([-0.25, 0.0, 0.25, 0.5, 0.75, 1.0, 1.25])
-"""Even samples of later brackets, in units of their length."""
-_NEAR = np.array([-1 / 16, -1 / 128, 1 / 128, 1 / 16])
-"""Samples next to a guess, in the same units."""
-_APART = 2.0**-10
-"""The distance that samples keep, in the same units."""
-_FINEST = 1e-11
-"""Shorter brackets have nothing left to find: floats run out."""
-_ROUNDS, _STALLS = 40, 5
-"""Brackets of a level, at most; and in how many of them, one after the other, its interval may
-hardly shrink."""
+"""Samples end here: `e^t` is near the end of the floats."""
+_NET = 129
+"""Even samples to begin with."""
+_STRIDES = np.concatenate([-(2 ** np.arange(9))[::-1], [0], 2 ** np.arange(9)])
+"""Which samples a level looks at, counted from its highest one: near it, and so far away that the
+curve has fallen by more than its error."""
+_NEAR = np.array([-1 / 2, -1 / 16, 0.0, 1 / 16, 1 / 2])
+"""New samples next to a guess, in units of the cells next to the highest sample."""
+_GRAIN = 7
+"""How many binary digits finer than these cells they are."""
+_STALLS = 6
+"""In how many rounds of new samples, one after the other, the interval of a level may hardly
+shrink."""
 _GOAL = 1e-12
 """The relative width of an interval that is narrow enough."""
 _ACCURATE = 1e-4
-"""The finest accuracy in `eps` that is asked of the curve."""
-_AT_ONCE = 4096
-"""Levels worked on together, which bounds the memory."""
+"""The accuracy in `eps` that is asked of the curve."""
 _NEXT_TO_ONE = 1e-3
 """Where the curve is closer to 1, its complement has more digits."""
-_CHORD_ULPS = 2.0 * EXPM1_ULPS + EXP_ULPS + 66.0
-"""Error of a chord extended over the next cell, in units of `u` of its terms."""
-_MANY = 64
-"""Levels from which on the first samples are shared."""
-_NET = 129
-"""Even points of the net from which the levels are guessed then."""
-_STRIDES = np.array([-32, -16, -8, -4, -2, -1, 0, 1, 2, 4, 8, 16, 32])
-"""Which shared samples a level looks at: near its guess, and so far away that it has fallen."""
-_CLOSEST = 50.0 * _ACCURATE
-"""Closer than that, samples of a curve that is not smooth do not see it fall."""
-_GAP, _PARTS = 2.0, 16.0
-"""How much wider than others the spaces between shared samples may be; parts of one at most."""
-_CORE = slice(3, 10)
-"""Those near it, whose error is that of the level."""
 
 
 class Heights(NamedTuple):
@@ -85,14 +67,6 @@ class Heights(NamedTuple):
     lo: Floats
     hi: Floats
     lacking: Floats
-
-
-class Samples(NamedTuple):
-    """Points of each row, which of them are even, and the enclosures there if they are known."""
-
-    t: Floats
-    even: NDArray[np.intp]
-    ends: tuple[Floats, Floats] | None = None
 
 
 def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
@@ -104,9 +78,7 @@ def tradeoff_bounds(pld: Pld, alpha: Floats) -> Interval:
         lo, hi = ends[:, 0], ends[:, 1]
     else:
         pld = pld._workspace()
-        pieces = [_bounds(pld, flat[i : i + _AT_ONCE]) for i in range(0, flat.size, _AT_ONCE)]
-        lo = np.concatenate([np.empty(0), *(low for low, _ in pieces)])
-        hi = np.concatenate([np.empty(0), *(high for _, high in pieces)])
+        lo, hi = _bounds(pld, flat)
     if not alpha.shape:
         return Interval(float(lo[0]), float(hi[0]))
     return Interval(lo.reshape(alpha.shape), hi.reshape(alpha.shape))
@@ -159,108 +131,81 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
     """Both ends for `0 < alpha < 1 - mass`, by sampling ever closer to the best `t`."""
     low, high = np.zeros(alpha.shape), ceiling.copy()
     stalls = np.zeros(alpha.shape, dtype=np.int64)
-    active = np.arange(alpha.size)
-    t, even, known = _first(pld, alpha, mass)
-    for _ in range(_ROUNDS):
+    active, columns = np.arange(alpha.size), np.arange(_STRIDES.size)
+    t = _net(pld, alpha, mass)
+    heights = _heights(pld, t)
+    best = t[[int(np.argmax(_supports(a, t, heights)[0])) for a in alpha]]
+    for _ in range(MOST_STEPS):
         level, gap = alpha[active], high[active] - low[active]
-        if known is None:
-            accuracy = max(_ACCURATE, min(0.05 * float(np.min(np.diff(t, axis=1))), 1.0))
-            lower, upper = _supports(level[:, None], t, _heights(pld, t, accuracy))
-            core = slice(None)
-        else:
-            accuracy, (lower, upper), known = _ACCURATE, known, None
-            core = _CORE
-        most, meet = _concave_maximum(t, lower, upper)
-        # Chords over short cells multiply the error of the curve; even points have longer ones.
-        rough, _ = _concave_maximum(*(np.take_along_axis(v, even, 1) for v in (t, lower, upper)))
-        low[active] = np.maximum(low[active], np.max(lower, axis=1))
-        high[active] = np.minimum(high[active], np.minimum(most, rough))
+        at = np.searchsorted(t, best[active])[:, None] + _STRIDES
+        # All different, also next to the ends.
+        at = np.clip(at, columns, t.size - columns.size + columns)
+        near = t[at]
+        lower, upper = _supports(level[:, None], near, Heights(*(v[at] for v in heights)))
+        # Chords over short cells multiply the error of the curve: longer ones are tried as well.
+        tried = [
+            _concave_maximum(*(v[:, ::step] for v in (near, lower, upper))) for step in (1, 2, 4)
+        ]
+        meet = tried[0][1]
+        most = np.min([found for found, _ in tried], axis=0)
+        peak = np.argmax(lower, axis=1)
+        rows = np.arange(active.size)
+        best[active] = near[rows, peak]
+        low[active] = np.maximum(low[active], lower[rows, peak])
+        high[active] = np.minimum(high[active], most)
         left = high[active] - low[active]
-        noise = np.max((upper - lower)[:, core], axis=1)
         stalls[active] = np.where(left > 0.7 * gap, stalls[active] + 1, 0)
-        t, even = _closer(t, lower, meet, noise)
-        # Where floats run out there is nothing more to find.
-        going = np.min(np.diff(t, axis=1), axis=1) > _FINEST * _APART
-        going &= (stalls[active] < _STALLS) & (left > _GOAL * high[active])
-        if accuracy == _ACCURATE:
-            going &= left > 3.0 * noise
-        active, t, even = active[going], t[going], even[going]
-        if not active.size:
+        noise = (upper - lower)[rows, peak]
+        going = (stalls[active] < _STALLS) & (left > np.maximum(_GOAL * high[active], 3.0 * noise))
+        active = active[going]
+        new = _around(near[going], lower[going], meet[going], noise[going])
+        new = np.setdiff1d(new, t)
+        if not new.size:
             break
+        order = np.argsort(np.concatenate([t, new]), kind="stable")
+        t = np.concatenate([t, new])[order]
+        more = _heights(pld, new)
+        heights = Heights(
+            *(np.concatenate([v, w])[order] for v, w in zip(heights, more, strict=True))
+        )
     return low, np.maximum(high, low)
 
 
-def _first(pld: Pld, alpha: Floats, mass: float) -> Samples:
-    """Where to look at first."""
-    left, right = _brackets(pld, alpha, mass)
-    # Past the ends there must be room to see the curve fall.
-    room = right - left
-    if alpha.size >= _MANY:
-        ends = np.array([np.min(left - 0.1 * room), np.max(right + 0.1 * room)])
-        return _shared(pld, alpha, *np.clip(ends, -EXP_RANGE, EXP_RANGE))
-    t = left[:, None] + room[:, None] * np.linspace(-0.1, 1.1, _FIRST)
-    return Samples(np.clip(t, -EXP_RANGE, EXP_RANGE), _every_second(t))
-
-
-def _brackets(pld: Pld, alpha: Floats, mass: float) -> tuple[Floats, Floats]:
-    """Ranges with the best `t`, for which P(Z <= t) is about `alpha`."""
+def _net(pld: Pld, alpha: Floats, mass: float) -> Floats:
+    """Even points past the best `t` of every level, for which `P(Z <= t)` is about `alpha`."""
     evaluator = pld._evaluator
     left = -np.minimum(evaluator.quantile_reaches(alpha), _FAR) - 1e-3
     above = np.maximum(1.0 - alpha - mass, 0.0)
     right = np.minimum(evaluator.reaches(above), min(evaluator._top, _FAR))
-    return left, np.maximum(right, 0.0) + 1e-3
+    first, last = float(left.min()), max(float(right.max()), 0.0) + 1e-3
+    # Past the ends there must be room to see the curve fall.
+    room = 0.1 * (last - first)
+    return np.linspace(max(first - room, -EXP_RANGE), min(last + room, EXP_RANGE), _NET)
 
 
-def _shared(pld: Pld, alpha: Floats, left: float, right: float) -> Samples:
-    """A guess for every level from a net of few points; then each guess serves all around it."""
-    net = np.linspace(left, right, _NET)
-    rough = max(_ACCURATE, min(0.2 * float(net[1] - net[0]), 1.0))
-    level = alpha[:, None]
-    lower, _ = _supports(level, net, _heights(pld, net, rough))
-    rows, peak = np.arange(alpha.size), np.clip(np.argmax(lower, axis=1), 1, _NET - 2)
-    a, b, c = (lower[rows, peak + k] for k in (-1, 0, 1))
-    top, step = net[peak], float(net[1] - net[0])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        guess = top + 0.5 * step * (a - c) / (a - 2.0 * b + c)
-    guess = np.where(np.abs(guess - top) <= step, guess, top)
-    places = _places(pld, net, guess)
-    heights = _heights(pld, places, _ACCURATE)
-    reach = int(_STRIDES[-1])
-    centre = np.clip(np.searchsorted(places, guess), reach, places.size - 1 - reach)
-    at = centre[:, None] + _STRIDES
-    t = places[at]
-    return Samples(t, _every_second(t), _supports(level, t, Heights(*(v[at] for v in heights))))
+def _around(t: Floats, lo: Floats, meet: Floats, noise: Floats) -> Floats:
+    """New points for rows of samples: next to where each row is highest, near two guesses.
 
-
-def _places(pld: Pld, net: Floats, guess: Floats) -> Floats:
-    """Where to look at all levels together: at the net, and near the guesses.
-
-    Closer than `_CLOSEST` the curve bends by less than it is wide, if Gaussian noise takes no part:
-    even points do then, where they are fewer. Else at every guess, and between those far apart.
+    They reach so far that the curve bends by more than its error.
     """
-    left, right = float(np.min(guess)), float(np.max(guess))
-    even = math.ceil((right - left) / _CLOSEST) + 1
-    if even < 2 * guess.size and not pld._evaluator._is_smooth:
-        return np.unique(np.concatenate([net, np.linspace(left, right, even)]))
-    places = np.unique(np.concatenate([net, guess]))
-    places = places[np.diff(places, prepend=-np.inf) > 1e-6 * float(net[1] - net[0])]
-    gaps = np.diff(places)
-    inside = (places[1:] > left) & (places[:-1] < right)
-    parts = np.where(inside, np.ceil(gaps / (_GAP * np.median(gaps))), 1.0)
-    parts = np.minimum(parts, _PARTS).astype(int)
-    count = np.arange(parts.sum()) - np.repeat(np.cumsum(parts) - parts, parts)
-    return np.append(
-        np.repeat(places[:-1], parts) + np.repeat(gaps / parts, parts) * count, places[-1]
-    )
+    rows = np.arange(t.shape[0])
+    centre = np.clip(np.argmax(lo, axis=1), 1, t.shape[1] - 2)
+    left, top, right = (t[rows, centre + k] for k in (-1, 0, 1))
+    a, b, c = (lo[rows, centre + k] for k in (-1, 0, 1))
+    back, on = top - left, right - top
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        bend = on * (a - b) + back * (c - b)
+        vertex = top + 0.5 * (on * on * (a - b) - back * back * (c - b)) / bend
+        least = 8.0 * np.sqrt(noise * (back * on * (back + on)) / np.maximum(-2.0 * bend, 0.0))
+    wide = np.maximum(right - left, np.where(np.isfinite(least), np.minimum(least, 1.0), 0.0))
+    guesses = [np.where(np.isfinite(g), np.clip(g, left, right), top) for g in (vertex, meet)]
+    # Rounded, so that levels with guesses close to each other share them.
+    grain = np.exp2(np.floor(np.log2(wide)) - _GRAIN)[:, None]
+    found = [np.rint(g[:, None] / grain + _NEAR * 2.0**_GRAIN) * grain for g in guesses]
+    return np.unique(np.clip(found, -EXP_RANGE, EXP_RANGE))
 
 
-def _every_second(t: Floats) -> NDArray[np.intp]:
-    """The first and the last and every second between, of rows of odd length."""
-    chosen = np.arange(0, t.shape[1], 2)
-    return np.broadcast_to(chosen, (t.shape[0], chosen.size))
-
-
-def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
+def _heights(pld: Pld, t: Floats) -> Heights:
     """The curve at `e^t` where `t >= 0`, and the reversed one at `e^-t` elsewhere."""
     lo, hi, lacking = np.empty_like(t), np.empty_like(t), np.empty_like(t)
     mirror = pld.reverse()
@@ -268,7 +213,7 @@ def _heights(pld: Pld, t: Floats, accuracy: float) -> Heights:
     for side, one in ((right, pld), (~right, mirror)):
         if side.any():
             at = np.abs(t[side])
-            lo[side], hi[side] = one._evaluator.right(at, 0.0, accuracy)
+            lo[side], hi[side] = one._evaluator.right(at, 0.0, _ACCURATE)
             lacking[side] = _lacking(one, at, lo[side])
     return Heights(lo, hi, lacking)
 
@@ -324,7 +269,7 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]
         share = np.where(np.isfinite(share), np.clip(share, 0.0, 1.0), 0.0)
         from_left, from_right = begin + left * share, end - right * (1.0 - share)
         slack = np.abs(left) * share + np.abs(right) * (1.0 - share)
-        slack = _CHORD_ULPS * U * (slack + np.abs(begin) + np.abs(end))
+        slack = (3.0 * EXP_ULPS + 66.0) * U * (slack + np.abs(begin) + np.abs(end))
         # On either side of any point, one of the two lines bounds the other's minimum.
         inner = np.maximum(np.maximum(from_left, from_right) + slack, np.maximum(begin, end))
     inner = np.where(np.isfinite(inner), inner, np.inf)
@@ -338,63 +283,9 @@ def _concave_maximum(t: Floats, lo: Floats, hi: Floats) -> tuple[Floats, Floats]
     return np.where(bounded, most, np.inf), where
 
 
-def _closer(t: Floats, lo: Floats, meet: Floats, error: Floats) -> tuple[Floats, NDArray[np.intp]]:
-    """The next points: even ones over the bracket of the highest sample, others at two guesses.
-
-    And which of them are the even ones. The bracket is long enough for the curve to bend by more
-    than its error.
-    """
-    last = t.shape[1] - 1
-    rows = np.arange(t.shape[0])
-    peak: NDArray[np.intp] = np.argmax(lo, axis=1)
-    centre = np.clip(peak, 1, last - 1)
-    left, top, right = (t[rows, centre + k] for k in (-1, 0, 1))
-    a, b, c = (lo[rows, centre + k] for k in (-1, 0, 1))
-    back, on = top - left, right - top
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        bend = on * (a - b) + back * (c - b)
-        guess = top + 0.5 * (on * on * (a - b) - back * back * (c - b)) / bend
-        least = 4.0 * np.sqrt(error * (back * on * (back + on)) / np.maximum(-2.0 * bend, 0.0))
-    # At an end it is lost: look further out.
-    whole = t[:, -1] - t[:, 0]
-    left = np.where(peak == 0, left - whole, left)
-    right = np.where(peak == last, right + whole, right)
-    least = np.where(np.isfinite(least), np.minimum(least, 0.25 * whole), 0.0)
-    left, right = np.minimum(left, top - least), np.maximum(right, top + least)
-    wide = right - left
-    guesses = [np.where(np.isfinite(g), np.clip(g, left, right), top) for g in (guess, meet)]
-    points = [left[:, None] + wide[:, None] * _EVEN]
-    points += [g[:, None] + wide[:, None] * _NEAR for g in guesses]
-    found = np.concatenate(points, axis=1)
-    order = np.argsort(found, axis=1)
-    found = np.take_along_axis(found, order, 1)
-    even = np.nonzero(order < _EVEN.size)[1].reshape(t.shape[0], _EVEN.size)
-    # Never two at one place.
-    shift = _APART * wide[:, None] * np.arange(found.shape[1])
-    found = np.maximum.accumulate(found - shift, axis=1) + shift
-    return np.clip(found, -EXP_RANGE, EXP_RANGE), even
-
-
 Points = tuple[Floats, Floats]
 
 # -- vertices and conjugates ----------------------------------------------------------------
-
-
-def hockey_stick_points(exact: ExactAtoms) -> Points:
-    """Kinks `x` and the values there, from left to right."""
-    x = [exact.kink(i) for i in range(len(exact))]
-    v = [exact.height(i + 1, k.numerator, k.denominator) for i, k in enumerate(x)]
-    return np.array([float(k) for k in x]), np.array([float(h) for h in v])
-
-
-def tradeoff_points(exact: ExactAtoms) -> Points:
-    """Vertices `(alpha, tau)`, from left to right; flat at 0 after the last."""
-    alphas = [1 - Fraction(p, exact.p_den) for p in exact.p_tails]
-    betas = [Fraction(q, exact.q_den) for q in exact.q_tails]
-    if alphas and alphas[-1] < 1:
-        alphas.append(Fraction(1))
-        betas.append(Fraction(0))
-    return np.array([float(a) for a in alphas]), np.array([float(b) for b in betas])
 
 
 def hockey_stick_from_tradeoff(alphas: Any, betas: Any, x: Any) -> Any:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError
-from residua.pld.arithmetic import convexity_bounds
+from residua.pld.arithmetic import BATCH, MANY, MOST_STEPS, convexity_bounds
 from residua.pld.arithmetic.exact import (
     EXACT_IDENTITY,
     ExactAtoms,
@@ -45,17 +45,11 @@ from residua.pld.arithmetic.exact import (
 )
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.constructors import from_exact
+from residua.pld.curve.support_ends import survival
 from residua.pld.families.atoms import Atoms, atoms_from_exact, atoms_from_floats
 from residua.pld.pld import Pld
-from residua.pld.support.support_ends import survival
 from residua.work_limit import work
 
-_WRITTEN_OUT = 1 << 20
-_EXACT = 1 << 16
-_POINTS = 1 << 15
-_MARGIN = 1e-10
-_CONTOUR_MARGIN = 1e-6
-"""Relative margins of the samples, so that the order check can prove which side they are on."""
 _DEPTH = 1e-20
 """Tails are followed to this height of the curve."""
 
@@ -68,7 +62,7 @@ def listed_atoms(pld: Pld) -> Atoms:
     exact = exact_atoms(pld)
     if exact is not None:
         return atoms_from_exact(exact)
-    if evaluator._table_size > _WRITTEN_OUT:
+    if evaluator._table_size > BATCH:
         raise ArgumentError(
             f"pld has too many atoms to write out (about {evaluator._table_size:.3g}): {pld!r}"
         )
@@ -87,7 +81,7 @@ def exact_atoms(pld: Pld) -> ExactAtoms | None:
     parts = [(f, n) for f, n in pld.terms.items() if type(f) is Atoms]
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].exact
-    if pld._evaluator._table_size > _EXACT:
+    if pld._evaluator._table_size > 4 * MANY:
         return None
     every = (f.exact for f, n in parts for _ in range(n))
     return reduce(ExactAtoms.compose, every, EXACT_IDENTITY)
@@ -157,7 +151,8 @@ def convex_minorant_points(
 
 
 def _margin(pld: Pld) -> float:
-    return _CONTOUR_MARGIN if pld._evaluator._by_contour else _MARGIN
+    """A relative margin with which the order check can prove which side the samples are on."""
+    return 1e-6 if pld._evaluator._by_contour else 1e-10
 
 
 def heights_at(t: Floats, x: list[Fraction], h: Floats) -> list[Fraction]:
@@ -196,7 +191,7 @@ def refined(
     enclosures, the distance `|t|` and the upper heights of the samples.
     """
     lo, hi = curve(t)
-    for _ in range(30):
+    for _ in range(MOST_STEPS):
         work(60.0 * t.size)
         split = []
         for side, sign in ((t >= 0.0, 1), (t <= 0.0, -1)):
@@ -212,7 +207,7 @@ def refined(
             wide = np.flatnonzero(~enough(gap, noise, s, high))
             split.append(sign * 0.5 * (s[wide] + s[wide + 1]))
         new = np.setdiff1d(np.concatenate(split), t) if split else np.empty(0)
-        if new.size == 0 or t.size + new.size > _POINTS:
+        if new.size == 0 or t.size + new.size > 2 * MANY:
             break
         new_lo, new_hi = curve(new)
         order = np.argsort(np.concatenate([t, new]), kind="stable")
@@ -225,7 +220,7 @@ def refined(
 def _starting_points(pld: Pld) -> Floats:
     """Kinks of a finite PLD, or an even net over the range where the curve is alive."""
     evaluator = pld._evaluator
-    if pld.gaussian is None and evaluator._table_size <= _POINTS / 2:
+    if pld.gaussian is None and evaluator._table_size <= MANY:
         ends = [-_beyond(pld.reverse()), _beyond(pld)]
         return np.unique(np.concatenate([evaluator._table.z, ends, [0.0]]))
     ends = []
@@ -233,7 +228,7 @@ def _starting_points(pld: Pld) -> Floats:
         far = _beyond(side) if np.isfinite(side._evaluator._top) else side._evaluator.reach(_DEPTH)
         ends.append(min(far, EXP_RANGE))
     return np.unique(
-        np.concatenate([np.linspace(-ends[0], 0.0, 129), np.linspace(0.0, ends[1], 129)])
+        np.concatenate([np.linspace(-ends[0], 0.0, _NET), np.linspace(0.0, ends[1], _NET)])
     )
 
 
@@ -325,7 +320,9 @@ Curve = Callable[[Floats, float], tuple[Floats, Floats]]
 _DEEP = 1e-12
 """Below this height the accuracy asked for relaxes with the depth."""
 _NOTHING = 1e-40
-_NET = 65
+"""Where a profile has come down to this it is not followed any further."""
+_NET = 129
+"""Even points on either side to begin with."""
 
 
 @dataclass(frozen=True)

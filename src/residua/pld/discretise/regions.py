@@ -23,23 +23,25 @@ to 2^-400. Tails lighter than that become mass at infinity.
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from itertools import accumulate
 
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.arithmetic.exact import GRID, ExactAtoms, Side, exp_of, region
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG1P_ULPS, LOG_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.discretise.finite import region_above
 from residua.sizes import LONGEST_PROVABLE_LIST
 from residua.work_limit import work
 
-_BITS = 480
-_WEIGHT_DEPTH = 2.0 * 280.0
-"""Twice the log of the lightest weight kept, `e^-280` or 2^-400."""
+_BITS = GRID.bit_length() + 79
 LARGEST_SIGMA = 2000.0
+"""Of a discrete Gaussian: all values that are not lighter than the grid are written out."""
 LARGEST_SHIFT = 10_000
+"""The same for its sensitivity."""
 
 
 def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
@@ -47,7 +49,8 @@ def discrete_gaussian(sigma: float, shift: int, side: Side) -> ExactAtoms:
 
     Meant for `sigma` and `shift` up to the largest named above: all values are written out.
     """
-    reach = int(sigma * _WEIGHT_DEPTH**0.5) + 2
+    # Weights lighter than the grid, 2^-400, are left out.
+    reach = int(sigma * (2.0 * math.log(GRID)) ** 0.5) + 4
     work(4000.0 * reach, 2000.0 * reach)
     least = _weights(sigma, reach)
     slack = [4 * (x + 2) ** 2 for x in range(reach + 1)]
@@ -95,19 +98,16 @@ def _floor(value: Fraction) -> int:
 
 _DEPTH = 103.0
 """The curve is followed down to `e^-103`, 1e-45, as far as floats reach."""
-_LEAST = -700.0
 _POINTS = 1200
+"""Points of the bulk; half as many further out."""
 _BULK = 1e-6
 """From here on the points are denser: most of the curve lies there."""
-_HALVINGS = 60
 _STRIDE = 10
 """Of many orders, every tenth says about which one binds."""
 _MOST = LONGEST_PROVABLE_LIST
 """Of orders that are used from above."""
 _MARGIN = 1e-13
 """How far inside the region the points of the inner polygon are kept, relative."""
-_ULPS = 4.0 * (EXP_ULPS + EXPM1_ULPS + LOG1P_ULPS + LOG_ULPS) + 32.0
-"""A generous bound on the relative rounding of one term, exponents apart."""
 
 
 def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
@@ -121,7 +121,7 @@ def largest(orders: Floats, bounds: Floats, side: Side) -> ExactAtoms:
         orders, bounds = orders[some], bounds[some]
     # Where p is e^-103, q is about e^-eps smaller, by the plain conversion.
     deepest = -_DEPTH - float(np.min(bounds + _DEPTH / (orders - 1.0)))
-    deep = np.linspace(max(deepest, _LEAST), np.log(_BULK), _POINTS // 2, endpoint=False)
+    deep = np.linspace(max(deepest, -EXP_RANGE), np.log(_BULK), _POINTS // 2, endpoint=False)
     bulk = np.linspace(np.log(_BULK), np.log(0.25), _POINTS, endpoint=False)
     q = np.concatenate([np.exp(deep), np.exp(bulk), np.linspace(0.25, 1.0, 257)[:-1]])
     log_q, log_q_bar = np.log(q), np.log1p(-q)
@@ -210,8 +210,8 @@ def _halved(
 ) -> tuple[Floats, Floats]:
     """`ln(p / (1-p))` just inside and just outside of these constraints, for each `q`."""
     low = log_q - log_q_bar
-    high = np.full(log_q.shape, -_LEAST)
-    for _ in range(_HALVINGS):
+    high = np.full(log_q.shape, EXP_RANGE)
+    for _ in range(MOST_STEPS):
         middle = 0.5 * (low + high)
         inside = _slack(middle, log_q, log_q_bar, alpha, rho, margin).max(axis=0) <= 0.0
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
@@ -265,7 +265,8 @@ def _tangents(
         # Exponents are products of α with logs that carry rounding errors too.
         scale = 1.0 + a * (np.abs(log_p) + np.abs(log_q) + np.abs(log_p_bar) + np.abs(log_q_bar))
         scale = scale + a * np.abs(rho)
-        wrong = _ULPS * U * scale
+        # A generous bound on the relative rounding of one term, exponents apart.
+        wrong = (16.0 * EXP_ULPS + 32.0) * U * scale
         lift_error = wrong * size / divisor
         value = p - x * q * (1.0 - wrong) + lift + lift_error + wrong * p + 8.0 * U * (p + x * q)
         place = x * (1.0 + wrong)

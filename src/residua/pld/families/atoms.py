@@ -24,17 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.exact import ExactAtoms, floats, integers, sorted_atoms
 from residua.pld.arithmetic.phases import phase_sums
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, LOG_ULPS, SMALLEST, TINY, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SMALLEST, TINY, U
 from residua.work_limit import without_counting, work
 
 ATOM_ULPS = 4.0
+"""How far each mass is off at most, relative, in units of `u`."""
 _INFINITIES = ("mass_at_infinity", "mass_at_minus_infinity")
+WORKED_OUT = 64
+"""Atoms, and arguments of a curve, up to which rationals are worked out at once."""
 SHOWN = 12
 """Atoms, or kinds of query, up to which a `repr` can be evaluated."""
-PAIRS = 1 << 20
-"""At most this many (argument, atom) pairs are summed directly."""
 
 
 class Atoms:
@@ -76,7 +78,7 @@ class Atoms:
     def loss_error(self) -> float:
         """Bound on the absolute error of any `z`."""
         size = max(abs(float(self.z[0])), abs(float(self.z[-1])))
-        return (2.0 * ATOM_ULPS + 2.0 + (LOG_ULPS + 1.0) * size) * U
+        return (2.0 * ATOM_ULPS + 2.0 + (EXP_ULPS + 1.0) * size) * U
 
     @cached_property
     def is_symmetric(self) -> bool:
@@ -125,7 +127,7 @@ class Atoms:
         """Enclosure of the finite part `E[(1 - e^{t-Z})_+; Z < inf]`, `t` known up to `±dt`."""
         if self.p.size == 0:
             return np.zeros_like(t), np.zeros_like(t)
-        if t.size * self.p.size <= PAIRS or np.max(t) > 600.0:
+        if t.size * self.p.size <= BATCH or np.max(t) > 600.0:
             work(6.0 * t.size * self.p.size, 40.0 * t.size * self.p.size)
             uncertainty = self.loss_error + np.asarray(dt)
             gap = t[..., None] - self.z
@@ -133,7 +135,7 @@ class Atoms:
             value = share @ self.p
             near = np.where(gap < uncertainty[..., None], self.p, 0.0).sum(axis=-1)
             # e^{t-z} <= 1 there, so an error of the exponent counts at most once.
-            rounding = (ATOM_ULPS + EXPM1_ULPS + self.p.size + 4.0) * U
+            rounding = (ATOM_ULPS + EXP_ULPS + self.p.size + 4.0) * U
             error = value * rounding + near * (uncertainty * 1.01 + 2.0 * U)
             slack = 2.0 * self.p.size * SMALLEST
             return np.maximum(value - error - slack, 0.0), value + error + slack
@@ -178,7 +180,7 @@ class Atoms:
 
     @cached_property
     def log_p(self) -> Floats:
-        """`ln p`, absolute error at most `(ATOM_ULPS + LOG_ULPS |ln p|) u`."""
+        """`ln p`, absolute error at most `(ATOM_ULPS + EXP_ULPS |ln p|) u`."""
         if self.p.min() >= TINY:
             return np.log(self.p)
         scale = math.log(self.exact.p_den)
@@ -193,7 +195,7 @@ class Atoms:
         largest = float(np.max(np.abs(self.z)))
         size = np.abs(s) * largest + np.abs(top) + float(np.max(np.abs(self.log_p)))
         error = np.abs(s) * self.loss_error + U * (
-            size * (LOG_ULPS + 4.0) + ATOM_ULPS + EXP_ULPS + self.p.size + LOG_ULPS
+            size * (EXP_ULPS + 4.0) + ATOM_ULPS + 2.0 * EXP_ULPS + self.p.size
         )
         return value, error
 
@@ -207,7 +209,7 @@ class Atoms:
         largest = float(np.max(np.abs(self.z)))
         size = float(np.max(np.abs(self.log_p))) + abs(lam) * largest
         weight_error = 2.0 * (
-            abs(lam) * self.loss_error + U * (size * (LOG_ULPS + 4.0) + EXP_ULPS + self.p.size)
+            abs(lam) * self.loss_error + U * (size * (EXP_ULPS + 4.0) + EXP_ULPS + self.p.size)
         )
         phase = omega * (self.loss_error + 8.0 * largest * U)
         return total, weight_error + 1.5 * (sums + phase)

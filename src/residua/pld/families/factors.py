@@ -11,10 +11,8 @@ import numpy as np
 from residua.bounds import Floats
 from residua.pld.families import gaussian
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 
 Factor = RandomizedResponse | Laplace | BoundedRange | GaussianMixture | Atoms
 Terms = Mapping[Factor, int]
@@ -35,10 +33,16 @@ def canonical_key(factor: Factor) -> tuple[object, ...]:
             return 4, *factor.bits
 
 
-def survival(masses: Iterable[tuple[Fraction, int]], most_bits: int) -> Fraction | None:
+FEW_KINDS = 16
+"""Largest losses of at most this many kinds of query are summed exactly."""
+MOST_BITS = 100_000
+"""Exact products of masses longer than this are not worked out."""
+
+
+def survival(masses: Iterable[tuple[Fraction, int]]) -> Fraction | None:
     """`Π (1 - m)^n`, the mass on finite losses, exactly, unless that is too long."""
     lossy = [(m, n) for m, n in masses if m > 0]
-    if sum(n * m.denominator.bit_length() for m, n in lossy) > most_bits:
+    if sum(n * m.denominator.bit_length() for m, n in lossy) > MOST_BITS:
         return None
     return math.prod(((1 - m) ** n for m, n in lossy), start=Fraction(1))
 

@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from residua.bounds import Floats
 from residua.pld.arithmetic.ulp_bounds import (
     EXP_ULPS,
-    EXPM1_ULPS,
     MILLS_ULPS,
     TINY,
     U,
@@ -44,6 +43,7 @@ from residua.pld.arithmetic.ulp_bounds import (
 from residua.work_limit import work
 
 _SMALL_MU = 0.3
+"""Up to this the difference of Mills ratios is worked out as an integral."""
 _WILD = 1e-3
 """Above this the error of `y` is no longer treated to first order."""
 _BEYOND = 1e4
@@ -133,7 +133,7 @@ def from_reversed(
     x = np.exp(tail)
     above = -np.expm1(tail)
     x_error = EXP_ULPS * U + dt
-    slack = (EXPM1_ULPS + 4.0) * U * above + x * (2.0 * dt + 4.0 * U * hi) + TINY
+    slack = (EXP_ULPS + 4.0) * U * above + x * (2.0 * dt + 4.0 * U * hi) + TINY
     low = above + x * lo * (1.0 - 2.0 * x_error) - slack
     high = above + x * hi * (1.0 + 2.0 * x_error) + slack
     return (

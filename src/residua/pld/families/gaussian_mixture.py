@@ -3,7 +3,7 @@
 `P = Σ w_i N(a_i, σ²)` against `Q = Σ v_j N(b_j, σ²)` with every `a_i >= b_j`, so that the loss does
 not decrease in the observation. Poisson sampling at rate `q` (add-remove) is
 `(1-q) N(0) + q N(1)` against `N(0)`, and its reversal; there the curve is that of the sampled
-Gaussian (`sampling.py`). Otherwise the best test
+Gaussian (`sampled`, `sampled_reversed`). Otherwise the best test
 is a threshold `x*` with loss `ln x`, and with `R` the Mills ratio and `r` any number
 
     h = Σ w_i φ(x*-a_i) (R(x*-a_i) - r) - x Σ v_j φ(x*-b_j) (R(x*-b_j) - r).
@@ -15,6 +15,7 @@ Moments come from the trapezoid rule (`normal_mixture.py`).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -25,8 +26,8 @@ from numpy.typing import NDArray
 from residua.bounds import Floats
 from residua.pld.arithmetic.phases import phase_sums
 from residua.pld.arithmetic.ulp_bounds import (
+    EXP_RANGE,
     EXP_ULPS,
-    LOG1P_ULPS,
     MILLS_ULPS,
     SQRT_TWO_PI,
     TINY,
@@ -34,14 +35,13 @@ from residua.pld.arithmetic.ulp_bounds import (
     mills_ratio,
     normal_density,
 )
-from residua.pld.families import gaussian, sampling
+from residua.pld.families import gaussian
 from residua.pld.families.normal_mixture import Pair, Side
 from residua.work_limit import remembered_property, work
 
 Components = tuple[tuple[float, float], ...]
 """`(shift, weight)` of each component but the one that takes the remaining weight."""
 
-_CLIP = 700.0
 _LIGHT = 1e-24
 """Quadrature points lighter than this are dropped (and charged)."""
 
@@ -104,7 +104,7 @@ class GaussianMixture:
         if ratio is None:
             return math.inf, math.inf
         value = math.log1p(float(ratio - 1))
-        slack = abs(value) * (LOG1P_ULPS + 4.0) * U
+        slack = abs(value) * (EXP_ULPS + 4.0) * U
         return value - slack, value + slack
 
     @property
@@ -169,7 +169,7 @@ class GaussianMixture:
             ((shift, rate),) = self.p + self.q
             mu = (shift - self.p_rest) / self.sigma
             inner = partial(gaussian.curve, c=mu * mu, c_error=8.0 * U)
-            read = sampling.sampled if self.p else sampling.sampled_reversed
+            read = sampled if self.p else sampled_reversed
             return read(inner, rate, t, slack)
         return self._by_threshold(t, slack)
 
@@ -246,11 +246,11 @@ class GaussianMixture:
         for side, scale, log_scale, scale_error in sides:
             for a, w in zip(side.shifts, side.weights, strict=True):
                 y = at - a
-                density = np.exp(np.minimum(log_scale - 0.5 * y * y, _CLIP)) / SQRT_TWO_PI
+                density = np.exp(np.minimum(log_scale - 0.5 * y * y, EXP_RANGE)) / SQRT_TWO_PI
                 grain = EXP_ULPS + 4.0 + 3.0 * y * y + 3.0 * np.abs(y * a) + 3.0 * np.abs(log_scale)
                 grain = grain * U
                 near = mills_ratio(np.maximum(y, -0.3))
-                whole = np.exp(np.minimum(log_scale, _CLIP)) * _survival(y)
+                whole = np.exp(np.minimum(log_scale, EXP_RANGE)) * _survival(y)
                 tail = np.where(y >= -0.3, density * near, whole)
                 shared = density * r
                 part = np.where(y >= -0.3, density * (near - r), tail - shared)
@@ -324,3 +324,66 @@ def _weight_at(far: float, rest: float, others: Components) -> Fraction:
 def _survival(y: Floats) -> Floats:
     """`P(N > y)` for `y < 0`: `1 - φ(y) R(-y)`."""
     return np.asarray(1.0 - normal_density(y) * mills_ratio(np.maximum(-y, 0.0)))
+
+
+# -- the curve of a sampled loss from that of the whole one ------------------------------------
+#
+# A record is sampled at rate `q`, and `(A, C)` is the pair with and without it. With
+# `P = (1-q) C + q A` against `C`, and the reverse (Balle, Barthe and Gaboardi 2018, theorem 2, with
+# equality for a pair),
+#
+#     h(x) = q h_{A,C}(1 + (x-1)/q)                x >= 1 - q
+#     h_rev(x) = q x y h_{C,A}(1/y)                y = 1 - (1 - 1/x)/q > 0, else 0
+
+Curve = Callable[[Floats, Floats], tuple[Floats, Floats]]
+"""Enclosure of a curve at `e^t`, each `t` known up to an error."""
+
+_COARSE = 0.125
+"""Errors of `t` beyond this share of the rate are charged to the curve, whose slope is below 1."""
+
+
+def inner_argument(t: Floats, dt: Floats, rate: float) -> tuple[Floats, Floats]:
+    """`ln(1 + (e^t - 1)/q)` and its absolute error, `t >= 0` known up to `±dt`."""
+    with np.errstate(over="ignore"):
+        y = np.expm1(t) / rate
+    inner = np.where(np.isfinite(y), np.log1p(y), t - np.log(rate))
+    # The derivative x / (x - 1 + q) decreases.
+    early = -np.maximum(t - dt, -0.2 * rate)
+    drift = dt / (rate * np.exp(early) - np.expm1(early)) * 1.01
+    share = -np.expm1(-inner)
+    return inner, drift + ((EXP_ULPS + 4.0) * inner + (EXP_ULPS + 4.0) * share) * U
+
+
+def sampled(inner: Curve, rate: float, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
+    """Enclosure of the curve of `(1-q) C + q A` against `C`, `t >= 0`, from that of `(A, C)`."""
+    dt = np.broadcast_to(np.asarray(dt, dtype=np.float64), t.shape)
+    coarse = dt > _COARSE * rate
+    lo, hi = inner(*inner_argument(t, np.where(coarse, 0.0, dt), rate))
+    extra = np.where(coarse, 1.01 * dt, 0.0)
+    return (
+        np.maximum(rate * lo * (1.0 - 4.0 * U) - extra - TINY, 0.0),
+        rate * hi * (1.0 + 4.0 * U) + extra + TINY * (hi > 0.0),
+    )
+
+
+def sampled_reversed(
+    inner: Curve, rate: float, t: Floats, dt: Floats | float
+) -> tuple[Floats, Floats]:
+    """Enclosure of the curve of `C` against `(1-q) C + q A`, `t >= 0`, from that of `(C, A)`."""
+    fall = np.expm1(-t)
+    y = 1.0 + fall / rate
+    y_error = (EXP_ULPS + 4.0) * U * np.abs(fall) / rate + 1.01 * dt / rate + U
+    clear = y > 8.0 * y_error
+    safe = np.where(clear, y, 1.0)
+    uncertainty = np.where(clear, y_error / safe, 0.0) * 1.2
+    argument = -np.log1p(np.where(clear, fall / rate, 0.0))
+    lo, hi = inner(argument, uncertainty + EXP_ULPS * U * np.abs(argument) + TINY)
+    x = rate * np.exp(np.minimum(t, 700.0))
+    wrong = uncertainty + 1.01 * dt + (EXP_ULPS + 6.0) * U
+    most = x * np.maximum(y + y_error, 0.0) * (1.0 + wrong)
+    # What is above 0 stays so where the product underflows.
+    hi = np.where(clear, x * safe * hi * (1.0 + wrong) + TINY * (hi > 0.0), most + TINY)
+    return (
+        np.where(clear, np.maximum(x * safe * lo * (1.0 - wrong) - TINY, 0.0), 0.0),
+        np.where(y + y_error > 0.0, hi, 0.0),
+    )

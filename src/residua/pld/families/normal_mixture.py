@@ -26,15 +26,8 @@ from itertools import pairwise
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_RANGE,
-    EXP_ULPS,
-    EXPM1_ULPS,
-    LOG1P_ULPS,
-    LOG_ULPS,
-    SQRT_TWO_PI,
-    U,
-)
+from residua.pld.arithmetic import BATCH
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, SQRT_TWO_PI, U
 from residua.work_limit import remembered, work
 
 _LOG_SQRT_TWO_PI = math.log(SQRT_TWO_PI)
@@ -45,11 +38,8 @@ _WINDOW = 9.5
 _STRIP_DEPTH = 42.0
 """The trapezoid rule is wrong by at most about `e^-42`, relative."""
 _STRIPS = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
-_MOST_POINTS = 1 << 19
 _SIZES = (0.0, 60.0, 400.0, 2000.0)
 """Moments are worked out together for `(|s|+1) D` between these; beyond, by bounds."""
-_SUM_ULPS = 64.0
-"""Error of a pairwise sum of positive numbers, in units of `u`: blocks of 128 in 8 lanes."""
 _RULE = 4.0 * math.exp(-_STRIP_DEPTH)
 LATTICE = np.geomspace(1e-5, 1e6, 56)
 """Tilts at which rough moments are kept."""
@@ -120,8 +110,8 @@ class Side:
         plain = (total < -0.5) | (total > 1e290) | beyond
         kept = np.where(plain, 0.0, total)
         value = np.log1p(kept)
-        grain = (EXPM1_ULPS + 2.0 * len(gaps) + 3.0) * U
-        error = (size * grain + moved * 1.01) / (1.0 + kept) + LOG1P_ULPS * U * np.abs(value)
+        grain = (EXP_ULPS + 2.0 * len(gaps) + 3.0) * U
+        error = (size * grain + moved * 1.01) / (1.0 + kept) + EXP_ULPS * U * np.abs(value)
         if plain.any():
             logs = np.stack(
                 [np.full(x.shape, math.log(self.weights[0]) if self.weights[0] else -np.inf)]
@@ -133,10 +123,10 @@ class Side:
             drift = np.max(np.stack([wrong for _, _, wrong in gaps]), axis=0)
             rough = top + np.log(whole)
             rough_error = drift + U * (
-                (LOG_ULPS + 4.0) * (np.abs(top) + 4.0) + EXP_ULPS + len(gaps) + 4.0
+                (EXP_ULPS + 4.0) * (np.abs(top) + 4.0) + EXP_ULPS + len(gaps) + 4.0
             )
-            # The log of the first weight, and of w_i, each carry LOG_ULPS relative.
-            rough_error += LOG_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
+            # The log of the first weight, and of w_i, each carry EXP_ULPS relative.
+            rough_error += EXP_ULPS * U * max(abs(math.log(w)) if w else 0.0 for w in self.weights)
             value = np.where(plain, rough, value)
             error = np.where(plain, rough_error, error)
         value = value + first
@@ -194,14 +184,15 @@ class Quadrature:
     def weight_error(self) -> Floats:
         """Relative error of the sum of the weights, by rounding."""
         wrong = (self.weights * self.log_f_error).sum(axis=1) / self.totals
-        return np.asarray(wrong * 1.01 + (EXP_ULPS + _SUM_ULPS + 8.0) * U + 2.0 * U * abs(self.top))
+        # A pairwise sum of positive numbers is off by at most 64 u: blocks of 128 in 8 lanes.
+        return np.asarray(wrong * 1.01 + (EXP_ULPS + 72.0) * U + 2.0 * U * abs(self.top))
 
     @cached_property
     def log_moment(self) -> tuple[Floats, Floats]:
         """`ln M(s)` and its absolute error: rounding, the range left out, and the rule."""
         value = self.top + np.log(self.totals * self.step) - _LOG_SQRT_TWO_PI
         error = self.weight_error + self.tails + _RULE
-        error = error + 4.0 * LOG_ULPS * U * (2.0 + np.abs(value - self.top))
+        error = error + 4.0 * EXP_ULPS * U * (2.0 + np.abs(value - self.top))
         return value, error * 1.01 + 2.0 * U * np.abs(value)
 
 
@@ -270,7 +261,7 @@ class Pair:
         ]
         low, high = min(centres) - _WINDOW, max(centres) + _WINDOW
         count = (high - low) / step
-        if not count * s.size < _MOST_POINTS:
+        if not count * s.size < BATCH:
             return None
         work(_SETUP + 6.0 * count * s.size, 64.0 * count * s.size)
         x = low + step * np.arange(int(count) + 2.0)
@@ -332,7 +323,8 @@ class Pair:
         return best
 
 
-@remembered(maxsize=256)
+# Few: each takes tens of kilobytes, and one decision reads it again and again.
+@remembered(maxsize=64)
 def _moved_lines(pair: Pair, lam: float) -> tuple[Lifted, ...]:
     """The moved lines, the best of which serves: asked for again with other edges."""
     p, q = pair.p, pair.q

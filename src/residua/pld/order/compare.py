@@ -28,11 +28,12 @@ from math import comb
 from typing import TYPE_CHECKING
 
 from residua.bounds import Verdict
+from residua.pld.arithmetic import FEW, MANY, MOST_STEPS
+from residua.pld.curve.support_ends import ends_within, survival
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
-from residua.pld.order.domination import Domination, Witness
-from residua.pld.support.small_support import size
-from residua.pld.support.support_ends import ends_within, survival
+from residua.pld.families.small_support import size
+from residua.pld.families.symmetric import RandomizedResponse
+from residua.pld.order import Domination, Witness
 from residua.work_limit import work
 
 if TYPE_CHECKING:
@@ -45,30 +46,27 @@ from numpy.typing import NDArray
 
 from residua.bounds import Floats, float_down
 from residua.pld.arithmetic import convexity_bounds
-from residua.pld.arithmetic.exact import ExactAtoms
+from residua.pld.arithmetic.exact import DIGITS, ExactAtoms
 from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.order.factor_lemmas import dominated_by_structure, without_common, without_matched
 from residua.pld.order.tails import tail_escapes, tail_start
 from residua.pld.pld import Pld, query
 
-_LIMIT = 1 << 9
-_DIGITS = 120
-
 
 def dominated_precisely(low: Pld, high: Pld) -> Domination:
     """Repeat the kink check in decimals."""
     for pld in (low, high):
-        if not pld.is_finite or size(pld.terms.items()) > _LIMIT:  # type: ignore[arg-type]
+        if not pld.is_finite or size(pld.terms.items()) > FEW:  # type: ignore[arg-type]
             return _UNDECIDED
     kept_low, kept_high = survival(low.terms), survival(high.terms)
     if kept_low is None or kept_high is None:
         return _UNDECIDED
     tops = (ends_within(low, high), ends_within(low.reverse(), high.reverse()))
-    with localcontext(Context(prec=_DIGITS)):
+    with localcontext(Context(prec=DIGITS)):
         a, b = _written_out(low), _written_out(high)
         open_ends = False
         a_inf, b_inf = _decimal(1 - kept_low), _decimal(1 - kept_high)
-        tiny = Decimal(10) ** (20 - _DIGITS)
+        tiny = Decimal(10) ** (20 - DIGITS)
         work(100.0 * len(b) * (len(a) + len(b)))
         order = sorted(range(len(b)), key=lambda i: b[i][0] / b[i][1])
         for rank, j in enumerate(order):
@@ -122,11 +120,6 @@ def _binomial(factor: RandomizedResponse, n: int) -> list[tuple[Decimal, Decimal
     ]
 
 
-_KINKS = 1 << 14
-_CELLS = 1 << 16
-_ROUNDS = 40
-_WIDEST = 64.0
-"""Cells are not wider than this in `t`, so that `e^t` stays within the floats."""
 _ACCURACIES = (1e-3, 1e-5)
 """Widths in `eps` asked of contour sums, in turn, while the answer is open."""
 _ACCURACY = _ACCURACIES[-1]
@@ -218,11 +211,11 @@ def _is_rational(pld: Pld) -> bool:
     if pld.gaussian is not None or not all(type(f) is Atoms for f in pld.terms):
         return False
     single = len(pld.terms) == 1 and set(pld.terms.values()) == {1}
-    return single or pld._evaluator._table_size <= _KINKS
+    return single or pld._evaluator._table_size <= MANY
 
 
 def _countable(pld: Pld) -> bool:
-    return pld.gaussian is None and pld._evaluator._table_size <= _KINKS
+    return pld.gaussian is None and pld._evaluator._table_size <= MANY
 
 
 # -- finite against finite, in rationals ----------------------------------------------------
@@ -377,7 +370,7 @@ def _by_cells(low: Pld, high: Pld) -> Domination:
     if back is low and ahead is high:
         sides.pop()
     ends = [tail_start(a, b) for _, a, b in sides]
-    open_end = any(end is None or end > _CELLS for end in ends)
+    open_end = any(end is None or end > 4 * MANY for end in ends)
     for (sign, a, b), end in zip(sides, ends, strict=True):
         for accuracy in _ACCURACIES:
             if open_end or end is None:
@@ -396,13 +389,14 @@ def _by_cells(low: Pld, high: Pld) -> Domination:
 
 def _right_half(a: Pld, b: Pld, end: float, accuracy: float) -> Domination:
     """Whether `h_a <= h_b` on `1 <= x <= e^end`, from curves of the given accuracy."""
-    t = np.linspace(0.0, end, max(9 if _costly(a, b) else 65, int(end / _WIDEST) + 2))
+    # Cells are at most 64 wide, so that `e^t` stays within the floats.
+    t = np.linspace(0.0, end, max(9 if _costly(a, b) else 65, int(end / 64.0) + 2))
     if _countable(a):
         kinks = a._evaluator._table.z
         t = np.unique(np.concatenate([t, kinks[(kinks > 0.0) & (kinks < end)]]))
     samples = _sample(a, b, t, accuracy)
-    patience = 2 if _costly(a, b) else _ROUNDS
-    for turn in range(_ROUNDS):
+    patience = 2 if _costly(a, b) else MOST_STEPS
+    for turn in range(MOST_STEPS):
         work(60.0 * t.size)
         a_lo, a_hi, b_lo, b_hi = samples
         gap = a_lo - b_hi * (1.0 + 4.0 * U)
@@ -421,7 +415,7 @@ def _right_half(a: Pld, b: Pld, end: float, accuracy: float) -> Domination:
         split = np.flatnonzero(~fine)
         middle = 0.5 * (t[split] + t[split + 1])
         new = middle[(middle > t[split]) & (middle < t[split + 1])]
-        if new.size == 0 or t.size + new.size > _CELLS:
+        if new.size == 0 or t.size + new.size > 4 * MANY:
             return _UNDECIDED
         fresh = _sample(a, b, new, accuracy)
         order = np.argsort(np.concatenate([t, new]), kind="stable")

@@ -31,14 +31,13 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 
+from residua.pld.arithmetic import FEW
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.bounded_range import BoundedRange
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.laplace import Laplace
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
 from residua.work_limit import work
 
@@ -46,10 +45,9 @@ Law = dict[Fraction, Fraction]
 """Weights by place."""
 
 _MOST_KINDS = 1 << 5
-"""Compositions of more kinds than that are not matched factor by factor."""
-_MOST_PLACES = 1 << 9
+"""Compositions of more kinds than that are not matched factor by factor: pairs are compared."""
 _MOST_COUNT = 1 << 6
-"""Aligned mixtures of more places or queries are not written out."""
+"""Aligned mixtures of more queries are not written out, nor of more than `FEW` places."""
 
 
 # -- one factor below another -----------------------------------------------------------
@@ -261,7 +259,7 @@ def _aligned(low: Pld, high: Pld) -> bool:
     law: Law = {Fraction(0): Fraction(1)}
     for part in parts:
         law = _sum(law, part)
-        if len(law) > _MOST_PLACES:
+        if len(law) > FEW:
             return False
     return any(_moves(law, other)[0] >= 0 for other in above)
 

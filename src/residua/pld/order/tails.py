@@ -44,26 +44,28 @@ from itertools import product
 
 import numpy as np
 
-from residua.pld.families.atoms import Atoms
-from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.order.factor_lemmas import laws, variance_above
-from residua.pld.pld import ACCURACY, Pld
-from residua.pld.support.support_ends import (
+from residua.pld.arithmetic import FEW
+from residua.pld.curve.support_ends import (
     largest_loss_bounds,
     largest_loss_exceeds,
     mass_at_infinity_within,
 )
+from residua.pld.families.atoms import Atoms
+from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.order.factor_lemmas import laws, variance_above
+from residua.pld.pld import ACCURACY, Pld
 
 _GRAIN = 1e-12
 """Relative allowance for the rounding of `y`, far more than it takes."""
 _SAFE = 1e-9
+"""The same for logarithms of weights and for sums of many terms."""
 _FAR = 1e6
+"""Tails that do not lie in order from there on are not told apart."""
 _EXCESSES = (0.02, 0.2, 1.0, 5.0)
 """`η/w`: a small one for tails that are close, a large one to start early."""
-_MOST_TERMS = 1 << 8
 _LEVELS = (0.5, 0.75, 0.9, 0.97)
 """Where near its largest loss the bounded part is taken to be, relative to that."""
-_SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
+_SHARES = 0.5 ** np.arange(6.0)
 """How much of the mixtures a lower bound may keep: fewer are heavier nearby."""
 
 
@@ -135,7 +137,7 @@ def tails_above(pld: Pld) -> Iterator[list[Tail]]:
     yield [Tail(near, shift + _GRAIN * abs(shift))]
     if most > near:
         yield [Tail(most, top)]
-    if mixtures and math.prod(n + 1 for _, n in mixtures) <= _MOST_TERMS:
+    if mixtures and math.prod(n + 1 for _, n in mixtures) <= FEW:
         for excess in _EXCESSES:
             terms = [Tail(pld._exact_variance, top)]
             for f, n in mixtures:

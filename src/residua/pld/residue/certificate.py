@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import MANY, MOST_STEPS
 from residua.pld.arithmetic.ulp_bounds import U
-from residua.pld.residue.contact_equation import last_place, rough
+from residua.pld.residue.contact_equation import Contact, bisected, last_place, rough, solve
 from residua.pld.residue.excess import (
     Budget,
     FiniteExcess,
@@ -24,12 +25,12 @@ from residua.pld.residue.excess import (
     gaussian_transform,
 )
 
-_MOST_POINTS = 1 << 13
-_ROUNDS = 40
 _GRID = np.sinh(np.linspace(0.0, 4.0, 33)) / math.sinh(4.0)
-_GUESS = 0.8
 _WIDER = 1.1 ** np.arange(1.0, 25.0)
-_AT_ONCE = 8
+_SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
+"""By how much the cost is raised, in turn, until that is proven."""
+_REFUTATIONS = 12
+"""How often the equations are solved again for one share."""
 
 
 class Failure(NamedTuple):
@@ -37,6 +38,37 @@ class Failure(NamedTuple):
 
     at: float
     is_violated: bool
+
+
+def proven_cost(
+    excess: FiniteExcess,
+    v: float,
+    contact: Contact,
+    most: float,
+    least: float = 0.0,
+    budgets: tuple[Budget, Budget] = (gaussian_transform, gaussian_transform),
+) -> tuple[Contact, float | None]:
+    """The contact found in the end, and its cost raised until that is proven: `v` beyond `most`.
+
+    Where a point refutes it, the equations are solved again from there; where that stays undecided,
+    the share by which the cost is raised grows. None if nothing is proven.
+    """
+    for turn, share in enumerate((_SHARES[0], *_SHARES)):
+        if turn == 1:
+            # Contacts near and far may compete: start again from a finer search.
+            contact = bisected(excess, v, budgets[0], most, least)
+        for _ in range(_REFUTATIONS):
+            c = contact.c * (1.0 + share)
+            if not c < v * most:
+                return contact, v
+            failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), budgets)
+            if failure is None:
+                return contact, c
+            if not failure.is_violated:
+                break
+            again = solve(excess, v, Contact(c, failure.at), budgets[0], most)
+            contact = again if again.c > contact.c else Contact(c, failure.at)
+    return contact, None
 
 
 def proven_by_cells(
@@ -81,7 +113,7 @@ def _right_half(
         exact = excess.transform(m2, l[near])
         for column, values in zip(a, exact, strict=True):
             column[near] = values
-    for _ in range(_ROUNDS):
+    for _ in range(MOST_STEPS):
         gap = (a.log + a.error) - (b.log - b.error)
         worst = int(np.argmax(gap))
         if gap[worst] > 0.0:
@@ -89,7 +121,7 @@ def _right_half(
         open_cells = _open_cells(l, a, b)
         if open_cells.size == 0:
             return None
-        if l.size + open_cells.size > _MOST_POINTS:
+        if l.size + open_cells.size > MANY:
             return Failure(float(l[open_cells[0]]), False)
         new = 0.5 * (l[open_cells] + l[open_cells + 1])
         order = np.argsort(np.concatenate([l, new]), kind="stable")
@@ -110,7 +142,7 @@ def _first_guess(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> f
         return last_place(top, m2, c, budget)
     # The slope is at most l m² c / (m² + c), and close to that once its square times m² is large.
     scale = 1.0 / m2 + 1.0 / c
-    return (1.0 + _GUESS / (1.0 + 0.1 * top * top * scale)) * top * scale
+    return (1.0 + 0.8 / (1.0 + 0.1 * top * top * scale)) * top * scale
 
 
 def _starting_points(
@@ -126,11 +158,8 @@ def _last(excess: FiniteExcess, m2: float, c: float, budget: Budget) -> float | 
     top = _largest(excess)
     # The slope is l m² E[1 - e^-w], at most l m² c / (m² + c).
     l = top * (1.0 / m2 + 1.0 / c) * _WIDER
-    for part in (l[:_AT_ONCE], l[_AT_ONCE:]):
-        enough = np.flatnonzero(budget(m2, c, part).mean > top)
-        if enough.size:
-            return float(part[enough[0]])
-    return None
+    enough = np.flatnonzero(budget(m2, c, l).mean > top)
+    return float(l[enough[0]]) if enough.size else None
 
 
 def _open_cells(l: Floats, a: Transform, b: Transform) -> NDArray[np.int64]:

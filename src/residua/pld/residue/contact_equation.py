@@ -34,18 +34,15 @@ from typing import NamedTuple
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import FEW, MANY, MOST_STEPS
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.residue.excess import Budget, FiniteExcess, Transform, gaussian_transform
 from residua.work_limit import work
 
-LONG = 256
-"""Lists up to this length are used as they are."""
 _DENSITY = 30.0
 """Lattice points to a standard deviation of the budget."""
 _ROUGH = 48
-_FEWEST, _MOST = 1 << 8, 1 << 12
-_NOTHING = 1e300
-"""The error of what says nothing."""
+"""Points of a rough list that dominates."""
 _EIGHTH = (105.0 / 16.0) ** 2 / math.factorial(8)
 
 
@@ -122,28 +119,28 @@ class CompressedExcess(FiniteExcess):
         largest = np.maximum(heights[:, :-1], heights[:, 1:])
         d = self.spacing
         slope = np.abs(l)[:, None] + (np.abs(self.losses[:-1]) + 5.0 * d) / m2 + math.sqrt(6.0 / m2)
-        degree = 1.0 / 64.0 + slope**2 / 16.0 + 0.25 * slope**4 + slope**6
         # Within the eight points k is at most e^{5 d D} times what it is at the atom.
         growth = np.exp(np.minimum(5.0 * d * slope + 0.125 * d * d / m2, 600.0))
         # Far from what the points can tell, this overflows: then nothing is known.
         with np.errstate(over="ignore", invalid="ignore"):
+            degree = 1.0 / 64.0 + slope**2 / 16.0 + 0.25 * slope**4 + slope**6
             sums = (largest * degree * growth) @ self.cells[:-1]
             wrong = 1.1 * _EIGHTH * d**8 * (1.0 / 256.0 + sums) * (1.0 + math.exp(5.0 * d))
-        wrong = np.minimum(np.nan_to_num(wrong, nan=_NOTHING, posinf=_NOTHING), _NOTHING)
+        wrong = np.minimum(np.nan_to_num(wrong, nan=np.inf), 1.0 / _LEAST)
         return made._replace(error=made.error + wrong + 64.0 * U)
 
 
 def lattice_points(excess: FiniteExcess, m: float) -> int:
     """How many points `compressed` takes."""
     reach = float(excess.losses[-1]) - float(excess.losses[0])
-    return int(min(max(_DENSITY * reach / min(m, 2.0), _FEWEST), _MOST))
+    return int(min(max(_DENSITY * reach / min(m, 2.0), FEW / 2), MANY / 4))
 
 
 def compressed(excess: FiniteExcess, m: float) -> FiniteExcess:
     """A shorter list with the transform of this one for Gaussians about as wide as `m` or wider."""
     first, last = float(excess.losses[0]), float(excess.losses[-1])
     count = lattice_points(excess, m)
-    if excess.losses.size <= max(LONG, 2 * count):
+    if excess.losses.size <= 2 * count:
         return excess
     work(100.0 * excess.losses.size)
     step = (last - first) / (count - 9.0)
@@ -185,17 +182,16 @@ def rough(excess: FiniteExcess) -> FiniteExcess:
 
 _GRID = np.sinh(np.linspace(0.0, 9.0, 41)) / math.sinh(9.0)
 FINE = np.unique(np.concatenate([_GRID, np.linspace(0.0, 1.0, 129)]))
-_HALVINGS = 60
-_SCANS = 1
 _DENSE = np.sinh(np.linspace(0.0, 9.0, 81)) / math.sinh(9.0)
 _TOWARDS = np.linspace(0.0, 1.0, 65)
 _DENSE_SCANS = 6
 """With slack the curves are less regular, and bisection costs far more than another scan."""
-_STEPS = 60
 _SETTLED = 1e-6
 """Relative steps at which the next ones would be about the squares of these."""
-LESS_THAN_ALL = 1.0 - 1e-13
 _LEAST = 1e-300
+"""Costs below this are not tried: their inverses times a loss are floats."""
+LESS_THAN_ALL = 1.0 - 1e-13
+"""Of `v`: the largest cost that leaves a Gaussian to compose with."""
 
 
 class Contact(NamedTuple):
@@ -221,7 +217,7 @@ def solve(
         return _newton(excess, v, start, budget, most) or start
     above = rough(excess)
     found: Contact | None = Contact(first_cost(excess, v, least), 0.0)
-    for _ in range(_SCANS if budget is gaussian_transform else _DENSE_SCANS):
+    for _ in range(1 if budget is gaussian_transform else _DENSE_SCANS):
         scanned = None if found is None else _scan(above, v, found, budget, most)
         if scanned is None:
             break
@@ -252,7 +248,7 @@ def bisected(
     """The same by bisection over a fine grid, where Newton's method loses its way."""
     low = first_cost(excess, v, least)
     high, at = v * most, 0.0
-    for _ in range(_HALVINGS):
+    for _ in range(MOST_STEPS):
         c = math.sqrt(low * high)
         m2 = v - c
         l = places(excess, m2, c, FINE, budget)
@@ -323,7 +319,7 @@ def _newton(
     """Both unknowns together, `ln A = ln B` and equal slopes; None if that does not settle."""
     c, l = start
     fixed = excess.is_symmetric and l == 0.0
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         m2 = v - c
         moves, (slope, bend) = _moves(excess, m2, c, np.array([l]), budget)
         move = float(moves[0])

@@ -18,7 +18,7 @@ Every integrand is positive, log-concave and entire: Gauss–Legendre panels of 
 both with relative accuracy however small the loss, since nothing is subtracted. The panels are at
 most `m` long and short beside the slope of the logarithm; the Bernstein ellipse of parameter 9 then
 bounds the relative error by 3e-14 for the panel at the peak. What is outside the window is below
-`e^-40` of what is inside. Both are covered by `_QUADRATURE`.
+`e^-40` of what is inside. Both are covered by `QUADRATURE`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, EXPM1_ULPS, MILLS_ULPS, U, mills_ratio
+from residua.pld.arithmetic import BATCH
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, MILLS_ULPS, U, mills_ratio
 from residua.pld.residue.excess_nodes import (
-    NARROW_SLOPE,
     QUADRATURE,
     Nodes,
     longest_panel,
-    narrow_panel,
     quadrature,
 )
 from residua.work_limit import remembered, work
 
 _ORDER = 12
-_QUADRATURE = 2e-13
-_CHUNK = 1 << 20
+"""Nodes of a panel."""
 _MANY = 64
-_NEGLIGIBLE = 1e-14
+"""Atoms from which on short tents are kept apart from long ones."""
 _UNRESOLVED = 64.0
+"""How much larger than its error the excess must be, in units of `d²`."""
 _DROP = 40.0
 """Exponents that far below the largest are left out."""
 
@@ -136,28 +135,7 @@ class FiniteExcess:
     def transform(self, m2: float, l: Floats) -> Transform:
         """`ln A(l)`; `m2` may be off by `2u` relative."""
         nodes = self._nodes(m2, l)
-        if nodes is not None:
-            return self._at_nodes(nodes, m2, l)
-        kind = narrow_panel(m2)
-        gentle = self._past_the_ends(m2, l) <= NARROW_SLOPE / math.ldexp(1.0, kind)
-        nodes = _quadrature(self, kind) if gentle.any() else None
-        if nodes is None or not nodes.is_level:
-            return self._tent_by_tent(m2, l)
-        if gentle.all():
-            return self._at_nodes(nodes, m2, l)
-        columns = [np.empty(l.size) for _ in range(4)]
-        for rows, part in (
-            (gentle, self._at_nodes(nodes, m2, l[gentle])),
-            (~gentle, self._tent_by_tent(m2, l[~gentle])),
-        ):
-            for column, values in zip(columns, part, strict=True):
-                column[rows] = values
-        return Transform(*columns)
-
-    def _past_the_ends(self, m2: float, l: Floats) -> Floats:
-        """How steep the exponential is at the end of the losses where its crest is beyond."""
-        ends = np.maximum(l - max(self.top, 0.0) / m2, -l + min(self.bottom, 0.0) / m2)
-        return np.asarray(np.maximum(ends, 0.0))
+        return self._tent_by_tent(m2, l) if nodes is None else self._at_nodes(nodes, m2, l)
 
     def _nodes(self, m2: float, l: Floats) -> Nodes | None:
         """One quadrature for all of these `l`, unless the losses reach too far for that."""
@@ -165,7 +143,7 @@ class FiniteExcess:
         return _quadrature(self, longest_panel(m2, float(np.abs(l).max(initial=0.0)) + reach / m2))
 
     def _at_nodes(self, nodes: Nodes, m2: float, l: Floats) -> Transform:
-        rows = max(1, _CHUNK // nodes.places.size)
+        rows = max(1, BATCH // nodes.places.size)
         if l.size > rows:
             pieces = [l[start : start + rows] for start in range(0, l.size, rows)]
             parts = [self._at_nodes(nodes, m2, piece) for piece in pieces]
@@ -194,19 +172,15 @@ class FiniteExcess:
         if d == 0.0:
             return np.zeros(l.size)
         steep = np.abs(l) + max(self.top, -self.bottom) / m2
-        crest = np.clip(l * m2, self.bottom, self.top)
-        size = float(np.abs(self.weights).sum())
-        bend = size * np.exp(np.minimum((l - (0.5 / m2) * crest) * crest - log, 600.0))
-        if d * d * float(bend.max(initial=0.0)) > _NEGLIGIBLE:
-            work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
-            exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
-            bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
+        work(5.0 * l.size * self.losses.size, 32.0 * l.size * self.losses.size)
+        exponent = l[:, None] * self.losses - (0.5 / m2) * self.losses**2 - log[:, None]
+        bend = np.exp(np.minimum(exponent, 600.0)) @ np.abs(self.weights)
         near = np.exp(np.minimum(2.0 * d * steep, 600.0))
         return np.asarray(1.01 * d * (slope + d * (whole + near * bend)))
 
     def _tent_by_tent(self, m2: float, l: Floats) -> Transform:
         """The same for each tent by itself, in a separate window."""
-        rows = max(1, _CHUNK // (2 * _ORDER * max(self.losses.size, 1)))
+        rows = max(1, BATCH // (2 * _ORDER * max(self.losses.size, 1)))
         if l.size <= rows:
             return self._by_length(m2, l)
         parts = [self._by_length(m2, l[start : start + rows]) for start in range(0, l.size, rows)]
@@ -292,8 +266,8 @@ class FiniteExcess:
         # by `3 d`, which moves what depends on it by `6 (1 + d)`; with `y <= |l| m² + 10 m` and
         # `y <= |z|` that is covered, as is the rounding of exponents themselves.
         size = (np.abs(l) + 1.0) * float(length.max()) + np.abs(top) + _DROP
-        ulps = EXP_ULPS + EXPM1_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
-        wrong = (self.weight_error + _QUADRATURE + ulps * U) * (whole / total)
+        ulps = 2.0 * EXP_ULPS + 96.0 + 2.0 * w.size + 16.0 * size
+        wrong = (self.weight_error + QUADRATURE + ulps * U) * (whole / total)
         wrong = wrong + self._loss_effect(l, length, np.abs(tents)) / total
         wrong = np.where(lost, np.inf, 1.01 * wrong)
         return Transform(np.log(total) + top, wrong, mean, spread)
@@ -353,7 +327,7 @@ def gaussian_transform(m2: float, c: float, l: Floats) -> Transform:
     spread = m2 * first + (l * m2) ** 2 * second
     size = half * -math.expm1(-end) + 0.125 * c + 1.0
     # `end` has a relative error of a few u, and the integral changes by at most that share.
-    wrong = _QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
+    wrong = QUADRATURE + (3.0 * EXP_ULPS + 96.0 + 16.0 * size) * U
     return Transform(np.log(value) + top, 1.01 * wrong, mean, spread)
 
 

@@ -20,13 +20,6 @@ ellipse, `R = h/2 + a` and `s` the slope of the exponent in the middle, `M` is a
 times the mean of `e` and the exponential in the middle, and that over the panel is at least
 `e^{-sh/2 - h²/8m²}` of that in the middle. So for `h` at most `r` times the smallest of `m/2`, 1
 and `3/s` the relative error is a function of `r`, and the shorter, the fewer nodes will do.
-
-*Where `m` is small* beside the losses, most panels are steep and far from the crest of the
-exponential, and do not matter. With `h <= m/8` a panel with `σ = sh > 3` has an error of
-`e^{6(σ-3)}` more (for the ellipse of parameter 20, say); but it is `8m (σ - σ')` away from the
-crest, `σ' <= 3/2` the same for the slope there, so it has at most `e^{-32 (σ-σ')²} <= e^{-72 -
-96 (σ-3)}` of what is at the crest, times what the excess is larger. While that is below `e^40`,
-all such panels together add less than one of those that matter.
 """
 
 from __future__ import annotations
@@ -37,18 +30,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS
+from residua.bounds import LARGEST_EPS, Floats
+from residua.pld.arithmetic import MANY
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS
 from residua.work_limit import work
 
-QUADRATURE = 2e-14
+QUADRATURE = 2e-13
 """Relative error of each panel, at most."""
-_ORDERS = (4, 5, 6, 7, 8, 9, 10, 11, 12)
+_ORDERS = range(4, 13)
 _ELLIPSES = np.geomspace(2.0, 1e5, 80)
-MOST_NODES = 1 << 16
-NARROW_SLOPE = 1.5
-_LEVEL = 40.0
-MOST_LOSS = 600.0
 
 
 class Nodes(NamedTuple):
@@ -63,19 +53,12 @@ class Nodes(NamedTuple):
     columns: Floats
     reach: float
     ulps: float
-    is_level: bool
-    """Whether the excess is of comparable size at all of them."""
 
 
 def longest_panel(m2: float, steepest: float) -> int:
     """The binary exponent of a length that panels may have under slopes up to `steepest`."""
     allowed = min(0.5 * math.sqrt(m2), 1.0, 3.0 / max(steepest, 1e-300))
     return math.frexp(allowed)[1] - 1
-
-
-def narrow_panel(m2: float) -> int:
-    """The same where `m` is small, see above."""
-    return math.frexp(min(0.125 * math.sqrt(m2), 1.0))[1] - 1
 
 
 @lru_cache(maxsize=64)
@@ -110,29 +93,26 @@ def quadrature(weights: Floats, losses: Floats, exponent: int) -> Nodes | None:
     if not parts:
         return None
     y = np.concatenate([sign * made[0] for sign, made in parts])
-    joined = (np.concatenate([made[i] for _, made in parts]) for i in (1, 2, 3, 4))
-    value, share, slope, excess = joined
+    joined = (np.concatenate([made[i] for _, made in parts]) for i in (1, 2, 3))
+    value, share, slope = joined
     counts = value > 0.0
     y, value, share, slope = y[counts], value[counts], share[counts], slope[counts]
-    if not 0 < y.size <= MOST_NODES:
+    if not 0 < y.size <= 4 * MANY:
         return None
     logs = np.log(value)
-    # An excess that rounding leaves at 0 or below it is not level with the others.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.log(excess[counts])
     reach = float(np.abs(y).max())
     ulps = 3.0 * losses.size + 1300.0 + 16.0 * reach + EXP_ULPS + y.size
-    ulps += (LOG_ULPS + 8.0) * float(np.abs(logs).max()) + 128.0
+    ulps += (EXP_ULPS + 8.0) * float(np.abs(logs).max()) + 128.0
     columns = np.column_stack([share, share * y, share * y * y, np.ones(y.size), slope])
-    return Nodes(y, logs, columns, reach, ulps, float(np.ptp(size)) <= _LEVEL)
+    return Nodes(y, logs, columns, reach, ulps)
 
 
 def _side(z: Floats, w: Floats, exponent: int) -> tuple[Floats, ...] | None:
-    """Places, weights, shares, slopes and the excess of one side, at ascending distances."""
+    """Places, weights, shares and slopes of one side, at ascending distances."""
     gaps = np.diff(z, prepend=0.0)
     longest = math.ldexp(1.0, exponent)
     counts = np.ceil(gaps / longest)
-    if not float(z[-1]) <= MOST_LOSS or not float(counts.sum()) <= MOST_NODES:
+    if not float(z[-1]) <= LARGEST_EPS or not float(counts.sum()) <= 4 * MANY:
         return None
     panels = np.maximum(counts, 1.0).astype(np.int64)
     size = np.repeat(gaps / panels, panels)
@@ -156,7 +136,7 @@ def _side(z: Floats, w: Floats, exponent: int) -> tuple[Floats, ...] | None:
         e, f = (np.repeat(values, panels)[:, None] for values in ladder(gaps, w))
         share = (e + (e * rise + f * sinh)) / np.where(value > 0.0, value, 1.0)
     weight = value * (rule[1] * size[:, None])
-    return tuple(column.ravel() for column in (y, weight, share, slope, value))
+    return tuple(column.ravel() for column in (y, weight, share, slope))
 
 
 def ladder(gaps: Floats, w: Floats) -> tuple[Floats, Floats]:

@@ -1,9 +1,7 @@
 """The cost of a finite loss under `G_mu`: solve, raise a little, prove; and a proven lower bound.
 
-The equations (`contact_equation.py`) are solved in floating point. Their `c` is raised by a small
-share and handed to the certificates (`certificate.py`). Where these find a point that
-refutes it, the equations are solved again from there; where they stay undecided the share grows.
-What is returned is proven, whatever the search did.
+The equations (`contact_equation.py`) are solved in floating point, and their `c` is raised until it
+is proven (`certificate.py`). What is returned is proven, whatever the search did.
 
 The GDP parameter of finitely many atoms.
 
@@ -22,31 +20,28 @@ import math
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG1P_ULPS, U, normal_density
+from residua.pld.arithmetic import FEW, MANY
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, normal_density
+from residua.pld.curve.support_ends import quantile_bounds
 from residua.pld.families.atoms import ATOM_ULPS, Atoms
 from residua.pld.pld import Pld
-from residua.pld.residue.certificate import proven_by_cells
+from residua.pld.residue.certificate import proven_cost
 from residua.pld.residue.contact_equation import (
     LESS_THAN_ALL,
     Contact,
-    bisected,
     compressed,
     lattice_points,
     solve,
 )
 from residua.pld.residue.excess import FiniteExcess, gaussian_transform
-from residua.pld.support.support_ends import quantile_bounds
 from residua.work_limit import work
 
-_SHARES = (4e-7, 1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-"""By how much the cost is raised, in turn, until that is proven."""
 _ALMOST_ALL = 1.0 - 1e-4
 """Of `v`: a composition on a lattice that costs more takes all there is."""
-_REFUTATIONS = 12
-_LOWERED = (1e-11, 1e-9, 1e-7, 1e-6, 3e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+_LOWERED = 10.0 ** np.arange(-11.0, 0.0)
+"""By how much the cost is lowered, in turn, until it is proven too small."""
 _SMALL_LOSS = 1e-2
-_EXACT = 1 << 9
-_TABLE = 1 << 14
+"""Below this, losses are worked out from exact differences of the masses."""
 LOG_LEAST = -640.0
 """Weights whose logarithm is less would be lost: such lists are not written out."""
 
@@ -57,7 +52,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
     atoms = evaluator._single_atoms
     if atoms is not None:
         made = _from_atoms(atoms)
-    elif evaluator._table_size <= _TABLE:
+    elif evaluator._table_size <= MANY:
         table = evaluator._table
         work(60.0 * table.z.size)
         order = np.argsort(table.z, kind="stable")
@@ -76,7 +71,7 @@ def finite_excess(pld: Pld) -> FiniteExcess | None:
 def _from_atoms(atoms: Atoms) -> FiniteExcess:
     weights, z, loss_error = np.sqrt(atoms.p) * np.sqrt(atoms.q), atoms.z, atoms.loss_error
     size = max(-float(z[0]), float(z[-1]))
-    if size < _SMALL_LOSS and z.size <= _EXACT:
+    if size < _SMALL_LOSS and z.size <= FEW:
         exact = atoms.exact
         if len(exact) == z.size:
             # ln(p/q) from the exact difference keeps all digits of a small loss.
@@ -84,7 +79,7 @@ def _from_atoms(atoms: Atoms) -> FiniteExcess:
             pairs = zip(exact.p, exact.q, strict=True)
             gaps = [(a * exact.q_den - b * exact.p_den) / (b * exact.p_den) for a, b in pairs]
             z = np.log1p(np.array(gaps))
-            loss_error = (LOG1P_ULPS + 2.0) * U * 1.01 * size
+            loss_error = (EXP_ULPS + 2.0) * U * 1.01 * size
     return FiniteExcess(weights, z, (ATOM_ULPS + 4.0) * U, loss_error)
 
 
@@ -116,36 +111,8 @@ def finite_cost(
         if lattice_points(given, 1.0 / steep) != lattice_points(given, math.sqrt(v)):
             excess = compressed(given, 1.0 / steep)
             contact = solve(excess, v, contact, most=most)
-    high = v
-    for share in _SHARES:
-        if contact.c * (1.0 + share) >= v * most:
-            break
-        contact, proven = _raised(excess, v, contact, share, most)
-        if proven is None and share == _SHARES[0]:
-            contact = bisected(excess, v, most=most, least=least)
-            contact, proven = _raised(excess, v, contact, share, most)
-        if proven is not None:
-            high = proven
-            break
-    return _lower(excess, v_up, contact, surplus), high
-
-
-def _raised(
-    excess: FiniteExcess, v: float, contact: Contact, share: float, most: float
-) -> tuple[Contact, float | None]:
-    """The contact found in the end, and its cost raised by that share if that is proven."""
-    for _ in range(_REFUTATIONS):
-        c = contact.c * (1.0 + share)
-        if not c < v * most:
-            break
-        failure = proven_by_cells(excess, v - c, c, np.array([contact.l]))
-        if failure is None:
-            return contact, c
-        if not failure.is_violated:
-            break
-        again = solve(excess, v, Contact(c, failure.at), most=most)
-        contact = again if again.c > contact.c else Contact(c, failure.at)
-    return contact, None
+    contact, high = proven_cost(excess, v, contact, most, least)
+    return _lower(excess, v_up, contact, surplus), v if high is None else high
 
 
 def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:

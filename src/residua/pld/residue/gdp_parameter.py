@@ -31,25 +31,28 @@ from fractions import Fraction
 import numpy as np
 
 from residua.bounds import Floats, Interval, float_down, float_up
-from residua.pld.arithmetic.ulp_bounds import TANH_ULPS, U
+from residua.pld.arithmetic import MANY, MOST_STEPS
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
 from residua.pld.curve.renyi import mean_loss
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families import gaussian
 from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
 from residua.pld.residue.finite import finite_parameter
-from residua.pld.residue.gdp_residue import cost_bounds, listed_atoms, renyi_cost
+from residua.pld.residue.gdp_residue import cost_bounds, listed_atoms, renyi_cost, root
 from residua.pld.residue.single_contact import fits, refuses
 from residua.pld.residue.symmetric_family import CentralLaw, central_law, height
-from residua.pld.support.support_ends import largest_loss_bounds
 from residua.work_limit import remembered
 
-_STEPS = 60
 _SETTLED = 2e-8
+"""Relative width of `nu²` at which the search ends."""
 _LARGEST = 1e12
-_BELOW = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
+"""Of `nu²`: beyond it nothing is tried."""
+_BELOW = 10.0 ** np.arange(-7.0, 0.0)
+"""How much less than a proven `nu²` is tried for a refutation, in turn."""
 
 
 def gdp_parameter(L: Pld) -> float:
@@ -91,7 +94,7 @@ def _closed_form(L: Pld) -> tuple[float | None, float] | None:
     if max(L.mass_at_infinity_bounds.lo, L.mass_at_minus_infinity_bounds.lo) > 0.0:
         return math.inf, math.inf
     if not L.terms:
-        return _root(L._exact_variance, down=True), _root(L._exact_variance, down=False)
+        return root(L._exact_variance, "below"), root(L._exact_variance, "above")
     law = central_law(L)
     if law is not None:
         return _central(law)
@@ -118,22 +121,11 @@ def _central(law: CentralLaw) -> tuple[float, float]:
     return low, high
 
 
-def _root(square: Fraction, down: bool) -> float:
-    root = math.sqrt(square) if square < Fraction(2) ** 1000 else math.inf
-    if down:
-        while Fraction(root) ** 2 > square:
-            root = math.nextafter(root, 0.0)
-    else:
-        while Fraction(root) ** 2 < square:
-            root = math.nextafter(root, math.inf)
-    return root
-
-
 def _searched(L: Pld) -> float:
     """Find where nothing is left, from above. What is left grows at least as fast as the budget."""
     low, high, left = max(float_down(L._exact_variance), 1e-12), math.inf, math.inf
     v = 2.0 * low
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         found = cost_bounds(Fraction(v), L)
         if found is None:
             low = v
@@ -176,17 +168,14 @@ def _refuted(L: Pld, good: float) -> float:
 
 
 _WIDTH = 1e-6
-_ROUNDS = 40
-_FIRST = 1e-6
+"""Relative width of a zCDP parameter that is narrow enough; and the least first order, where the
+largest loss is 1."""
 _NOISE = 2e-15
-_TILT = 0.01
-_TILTED = 1.0101
+"""About the error of a log moment: at a first order of its root it costs as much as the order."""
 _CELLS = 96
-_MOST_ORDERS = 1 << 15
+"""Cells between orders to begin with."""
 _MOST_WORK = 10**8
 """Orders times atoms: for long lists the interval may end up wider."""
-_LEAST = 1e-300
-"""Where squares of tiny losses underflow."""
 
 
 def zcdp_parameter(loss: Pld) -> float:
@@ -214,8 +203,8 @@ def _of_factor(factor: Factor) -> tuple[float, float]:
     if factor.atom_count == 0 or factor.mass_at_infinity > 0 or factor.mass_at_minus_infinity > 0:
         return np.inf, np.inf
     if isinstance(factor, RandomizedResponse):
-        rho = factor.eps * float(np.tanh(0.5 * factor.eps))
-        wrong = rho * (TANH_ULPS + 4.0) * U + _LEAST
+        rho = factor.eps * -math.expm1(-factor.eps) / (1.0 + math.exp(-factor.eps))
+        wrong = rho * (2.0 * EXP_ULPS + 8.0) * U + TINY
         return max(rho - wrong, 0.0), rho + wrong
     if isinstance(factor, GaussianMixture):
         above = [Fraction(a) for a in (factor.p_rest, *(s for s, _ in factor.p))]
@@ -234,20 +223,16 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     top, bottom = largest_loss_bounds(loss)[1], largest_loss_bounds(loss.reverse())[1]
     low, mean = mean_loss(loss)
     pure = max(top, bottom)
-    popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + _LEAST
+    popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + TINY
     unit = min(1.0, 1.0 / pure)
     # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
-    gap, far = max(0.5 * popoviciu - mean, _LEAST), 0.1
-    square = _second_moment(loss)
-    if square is not None and 0.5 * square * _TILTED < 0.5 * popoviciu:
-        # Up to order `_TILT` the variance of the tilted loss is at most e^_TILT E Z².
-        gap, far = max(0.5 * square * _TILTED - mean, _LEAST), _TILT
-    first = min(max(_FIRST, (_NOISE / gap) ** 0.5), far) * unit
+    gap = max(0.5 * popoviciu - mean, TINY)
+    first = min(max(_WIDTH, (_NOISE / gap) ** 0.5), 0.1) * unit
     best = max(low, 0.0)
     limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
     last = max(2.0 * top / max(best, 1e-300), 2.0 * first)
-    cap = 0.5 * pure * pure * (1.0 + 1e-14) + _LEAST
+    cap = 0.5 * pure * pure * (1.0 + 1e-14) + TINY
     if last > 1e15:
         return best, cap
     s = np.geomspace(first, last, _CELLS)
@@ -255,8 +240,8 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     limit = max(limit, top / last)
     done = limit
     atoms = sum(factor.atom_count or 1 for factor in loss.terms)
-    most = min(max(_MOST_WORK // atoms, 2 * _CELLS), _MOST_ORDERS)
-    for _ in range(_ROUNDS):
+    most = min(max(_MOST_WORK // atoms, 2 * _CELLS), 2 * MANY)
+    for _ in range(MOST_STEPS):
         best = max(best, float(np.max(lo / (s * (s + 1.0)))) * (1.0 - 8.0 * U))
         above = _chord_top(s[:-1], s[1:], hi[:-1], hi[1:])
         # No refinement comes below the samples themselves.
@@ -270,15 +255,6 @@ def _one_way(loss: Pld) -> tuple[float, float]:
         s = np.insert(s, open_ + 1, middle)
         lo, hi = np.insert(lo, open_ + 1, new_lo), np.insert(hi, open_ + 1, new_hi)
     return best, min(max(done, best), cap)
-
-
-def _second_moment(loss: Pld) -> float | None:
-    """An upper bound of `E Z²` where the atoms are written out."""
-    atoms = loss._evaluator._single_atoms
-    if atoms is None:
-        return None
-    size = np.abs(atoms.z) + atoms.loss_error
-    return float(atoms.p @ (size * size)) * (1.0 + 1e-9) + _LEAST
 
 
 def _log_moment(loss: Pld, s: Floats) -> tuple[Floats, Floats]:

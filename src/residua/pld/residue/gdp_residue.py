@@ -21,9 +21,13 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import Interval, float_down, float_up, floats_around
+from residua.pld.arithmetic import FEW, MOST_STEPS
+from residua.pld.arithmetic.exact import Side
 from residua.pld.arithmetic.ulp_bounds import U
+from residua.pld.constructors import pure_dp
 from residua.pld.families.factors import largest_loss
 from residua.pld.families.gaussian_mixture import GaussianMixture
+from residua.pld.families.symmetric import SymmetricLoss
 from residua.pld.order.factor_lemmas import variance_above
 from residua.pld.order.tails import end
 from residua.pld.pld import Pld, query
@@ -33,16 +37,17 @@ from residua.pld.residue.single_contact import cost_at_zero
 from residua.pld.residue.symmetric_family import central_law
 from residua.work_limit import remembered
 
-_MOST_QUERIES = 1 << 8
 _ALL_BUT = 1 - Fraction(1, 10**9)
 """Of `v`: a query that takes more by its `nu²` leaves too narrow a Gaussian to search for."""
 _BLOCKS = 1 << 5
+"""Into which equal queries are divided, where they are taken one after the other."""
 _FIRST = 0.1
 """Of `nu²`: where the search for the cost begins. The least cost found is a quarter of `nu²`: it
 tends to `2 KL / nu²` for two nearly disjoint laws."""
-_WIDENINGS = 8
 _WIDER = Fraction(101, 100)
-_WIDE = 1.0 + 1e-3
+"""How much more each query of a block may cost than the first of it."""
+_LEAST_LOSS = 2.0**-256
+"""Smaller losses in a composition are charged as `R_e` of this size: later numbers underflow."""
 _ORDERS = np.geomspace(1e-2, 60.0, 40)
 
 
@@ -52,7 +57,7 @@ def gdp_residue(mu: float, L: Pld) -> float | None:
     cost = cost_bounds(left, query("L", L))
     if cost is None:
         return None
-    return _root_down(left - cost[1])
+    return root(left - cost[1], "below")
 
 
 def gdp_residue_cost(mu_squared: Fraction | float, L: Pld) -> Interval | None:
@@ -72,12 +77,16 @@ def squared(value: Any) -> Fraction:
     return Fraction(checks.non_negative("mu_squared", value))
 
 
-def _root_down(square: Fraction) -> float:
-    """The largest float whose square is at most this."""
-    root = math.sqrt(float_down(square))
-    while Fraction(root) ** 2 > square:
-        root = math.nextafter(root, 0.0)
-    return root
+def root(square: Fraction, side: Side) -> float:
+    """The square root, rounded to a side."""
+    near = math.sqrt(square) if square < 1 << 1000 else math.inf
+    if side == "below":
+        while Fraction(near) ** 2 > square:
+            near = math.nextafter(near, 0.0)
+    else:
+        while near < math.inf and Fraction(near) ** 2 < square:
+            near = math.nextafter(near, math.inf)
+    return near
 
 
 @remembered(maxsize=4096)
@@ -104,6 +113,13 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
     if law is not None:
         found = cost_at_zero(law, low, high)
         return None if found is None else (Fraction(found[0]), Fraction(found[1]))
+    tiny = {
+        f: n for f, n in L.terms.items() if isinstance(f, SymmetricLoss) and f.top < _LEAST_LOSS
+    }
+    if tiny:
+        others = Pld(None, {f: n for f, n in L.terms.items() if f not in tiny})
+        raised = _rest(v, others + sum(tiny.values()) * pure_dp(_LEAST_LOSS))
+        return None if raised is None else (Fraction(0), raised[1])
     if any(isinstance(factor, GaussianMixture) for factor in L.terms):
         return _with_mixtures(v, L)
     written = listed_atoms(L)
@@ -119,7 +135,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         return min(Fraction(renyi_cost(L)), most), most
     found = finite_cost(excess, low, high, _FIRST * nu * nu, surplus)
     below = max(renyi_cost(L), found[0]) if surplus or not found[0] else found[0]
-    wide = found[1] == low or (not surplus and found[1] > _WIDE * found[0])
+    wide = found[1] == low or (not surplus and found[1] > 1.001 * found[0])
     if wide and sum(L.terms.values()) > 1:
         # Large losses, little proven: what the queries take one after the other may be less.
         apart = _one_by_one(v, L)
@@ -132,7 +148,7 @@ def _rest(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
 @remembered(maxsize=32)
 def listed_atoms(L: Pld) -> LatticeExcess | None:
     """Its excess as a finite list, or that of a loss above it, if that can be written out."""
-    if sum(L.terms.values()) > _MOST_QUERIES:
+    if sum(L.terms.values()) > FEW // 2:
         return None
     excess = finite_excess(L) if L.is_finite else None
     return lattice_excess(L) if excess is None else LatticeExcess(excess, 0.0)
@@ -151,7 +167,7 @@ def _one_by_one(v: Fraction, L: Pld) -> tuple[Fraction, Fraction] | None:
         while to_come:
             count = min(block, to_come)
             found = cost_bounds(left, one)
-            for _ in range(_WIDENINGS):
+            for _ in range(MOST_STEPS):
                 if found is None or count * found[1] > left:
                     return None
                 # Enough is left before the last of the block for this cost to hold.

@@ -22,7 +22,8 @@ from typing import NamedTuple
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
+from residua.pld.arithmetic import MANY
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, ROUNDING, U
 from residua.pld.pld import Pld
 from residua.pld.residue.excess import FiniteExcess
 from residua.pld.residue.finite import LOG_LEAST, finite_excess, symmetrised
@@ -33,10 +34,6 @@ _LOSS = 3e-7
 """What the lattice may add to the cost, relative, if the work allows."""
 _WORK = 2e8
 """Multiplications that all convolutions together may take, about a fifth of a second."""
-_MOST_POINTS = 1 << 15
-"""Of the lattice."""
-_ROUNDING = 64.0 * U
-"""Relative error of a weight, for each factor."""
 
 
 class LatticeExcess(NamedTuple):
@@ -62,14 +59,14 @@ def lattice_excess(pld: Pld) -> LatticeExcess | None:
     points = 2.0 * reach / spacing
     # Doubling up to the last convolution costs about a third of the square of its length.
     work = points * points / 3.0 if count > 1 else points
-    spacing *= max(1.0, math.sqrt(work / _WORK), points / _MOST_POINTS)
+    spacing *= max(1.0, math.sqrt(work / _WORK), points / (2 * MANY))
     total: tuple[Floats, int] | None = None
     wrong = loss = surplus = 0.0
     for part, n in parts:
         law, start, error, drift = _on_lattice(part, spacing)
         surplus += n * (4.0 * abs(_mass(part) - float(law.sum())) + 4.0 * error + 256.0 * U)
         powered, length = _power(law, start, n)
-        wrong += n * (error + _ROUNDING)
+        wrong += n * (error + ROUNDING)
         loss += n * drift
         wrong += 2.0 * powered.size * U * (1 + n.bit_length())
         total = (powered, length) if total is None else _convolved(total, (powered, length))

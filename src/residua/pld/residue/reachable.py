@@ -42,14 +42,15 @@ from residua.bounds import Floats, float_down, float_up
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
-from residua.pld.residue.symmetric_family import CentralLaw, central_law, tilted
+from residua.pld.residue.symmetric_family import CentralLaw, central_law, renyi_cost, tilted
 from residua.work_limit import remembered
 
 _LEAST_CELLS, _MOST_CELLS, _FINE = 48, 512, 24.0
 """Cells of the grid between the atoms: at least, at most, and for each `mu` of its length."""
 _ROUNDING = 1024.0 * U
 """Relative error of a mass, and of a sum of as many terms as there are points."""
-_STEPS = 60
+_STEPS, _ABOVE = 60, 1.25
+"""Of a search: how many steps, and where it ends at first, beside the cost on the whole line."""
 _CLOSE = 1e-7
 """Relative accuracy of the cost at which the search ends."""
 _RAISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
@@ -57,7 +58,7 @@ _RAISES = (1e-10, 1e-8, 1e-6, 1e-4, 1e-2)
 
 
 def cost_from(
-    v: Fraction, loss: Pld, start: Fraction, enough: Fraction | None = None
+    v: Fraction, loss: Pld, start: Fraction, most: Fraction | None = None
 ) -> Fraction | None:
     """A cost `c <= v`, proven: `h_{G_√(v-c) ⊕ L}(e^t) <= h_{G_√v}(e^t)` for all `t >= start`.
 
@@ -65,17 +66,18 @@ def cost_from(
         v: `mu²` of the budget.
         loss: one randomized response without `delta`, Laplace noise or bounded range.
         start: the least `t` that can be reached, positive.
-        enough: a cost that is known to be enough on the whole line, if there is one: the search
-            begins below it.
+        most: the largest cost that is of interest, at most `v`, which is the default.
 
     Returns:
-        The cost, rounded up. None if none is proven, or if the loss is not one of these.
+        The cost, rounded up. None if none up to about `most` is proven, or the loss is not one of
+        these.
     """
     law = central_law(loss)
     if law is None or v <= 0 or start <= 0:
         return None
-    most = v if enough is None else min(enough, v)
-    return _cost(*v.as_integer_ratio(), law, *start.as_integer_ratio(), float(most))
+    return _cost(
+        *v.as_integer_ratio(), law, *start.as_integer_ratio(), float(v if most is None else most)
+    )
 
 
 # By the integers: to hash a rational takes a division modulo a prime.
@@ -88,14 +90,19 @@ def _cost(
     out, early = float_up(start), float_down(start)
     budget = float(gaussian.curve(np.array([out]), 0.0, float_down(v), 4.0 * U)[0][0])
     points = _points(law, v)
-    if not budget > 0.0 or not _height(points, Fraction(0), early) <= budget:
+    near, least = float(v), math.inf
+    for high in (min(_ABOVE * renyi_cost(law), most), most):
+        least = _height(points, max(near - high, 0.0), early)
+        if least <= budget:
+            break
+    if not budget > 0.0 or not least <= budget:
         return None
-    found = _search(points, v, early, math.log(budget), most)
+    found = _search(points, near, early, budget, high, least)
     for raised in _RAISES:
         cost = min(Fraction(found * (1.0 + raised)), v)
-        if _height(points, v - cost, early) <= budget:
+        if _height(points, float_up(v - cost), early) <= budget:
             return cost
-    return v
+    return v if _height(points, 0.0, early) <= budget else None
 
 
 def _points(law: CentralLaw, v: Fraction) -> tuple[Floats, Floats]:
@@ -113,12 +120,12 @@ def _points(law: CentralLaw, v: Fraction) -> tuple[Floats, Floats]:
     return z, weights * np.exp(0.5 * z) * (1.0 + _ROUNDING)
 
 
-def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:
+def _height(points: tuple[Floats, Floats], left: float, t: float) -> float:
     """`h(e^t)` of the list and the Gaussian that is left, from above."""
     z, masses = points
     at = t - z
     if left > 0:
-        heights = gaussian.curve(at, 4.0 * U * (t + z[-1]), float_up(left), 4.0 * U)[1]
+        heights = gaussian.curve(at, 4.0 * U * (t + z[-1]), left, 4.0 * U)[1]
     else:
         below = np.minimum(at - 4.0 * U * (t + z[-1]), 0.0)
         heights = -np.expm1(below) * (1.0 + _ROUNDING)
@@ -126,18 +133,21 @@ def _height(points: tuple[Floats, Floats], left: Fraction, t: float) -> float:
 
 
 def _search(
-    points: tuple[Floats, Floats], v: Fraction, t: float, wanted: float, most: float
+    points: tuple[Floats, Floats], v: float, t: float, wanted: float, most: float, least: float
 ) -> float:
-    """About the cost at which `ln h` of the left side is `wanted`, by false position (Illinois)."""
+    """About the cost with the height `wanted`, by false position (Illinois) for its logarithm.
+
+    At the cost `most` the height is `least`, which is at most `wanted`.
+    """
+
+    def log_ratio(height: float) -> float:
+        return (math.log(height) if height > 0.0 else -1e3) - math.log(wanted)
 
     def gap(cost: float) -> float:
-        height = _height(points, max(v - Fraction(cost), Fraction(0)), t)
-        return (math.log(height) if height > 0.0 else -1e3) - wanted
+        return log_ratio(_height(points, max(v - cost, 0.0), t))
 
     low, high = 0.0, most
-    more, less = gap(low), gap(high)
-    if less > 0.0:
-        high, less = float(v), gap(float(v))
+    more, less = gap(low), log_ratio(least)
     if not more > 0.0:
         return low
     side = 0

@@ -50,7 +50,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats, float_down
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U, mills_ratio, normal_density
+from residua.pld.arithmetic.ulp_bounds import (
+    EXP_ULPS,
+    SQRT_HALF,
+    SQRT_TWO_PI,
+    TINY,
+    U,
+    mills_ratio,
+    normal_density,
+    normal_tail,
+)
 from residua.pld.families import gaussian
 from residua.pld.pld import Pld
 from residua.pld.residue.slack import tents_above
@@ -61,27 +70,35 @@ _SPACING = 48
 _FINE, _TRUNCATED, _MOST_OUTCOMES = 0.04, 0.02, 256
 """The distance of outcomes beside the size of the loss, and the share of the slack that what lies
 beyond the last one may take. Longer lists of outcomes are replaced by such a list."""
-_PARTS, _DIVISIONS, _FARTHEST_T = 16, 6, 1e4
-"""The right end is found by dividing an interval into so many parts, so often; and the largest `t`
+_PARTS, _FARTHEST_T = 24, 1e4
+"""The right end is found by dividing an interval into so many parts, twice; and the largest `t`
 that is looked at."""
-_COARSE = 96
-"""Points at which a search looks at both sides."""
-_CELLS = 256
-"""Cells that a proof starts with."""
+_COARSE, _FINER = 96, 256
+"""Points at which a search looks at both sides, and when a proof has failed."""
+_TOP = 0.05
+"""How much more than at a point, relative to that, a parabola may add between the points."""
+_NARROW, _LEAST_PARTS, _MOST_PARTS = 2.0, 0.25, 16.0
+"""How many cells a proof starts with: beside the number that should do, at least and at most for
+each step between the points of a search."""
 _SPLIT, _ROUNDS, _MOST_CELLS = 4, 6, 1 << 14
 """Cells that are not settled are divided into so many, so often, while there are not too many."""
-_STRIDE, _CLOSE, _LEAST = 0.3, 2e-3, 18.0
-"""In the logarithm of the cost: the steps of a search, its accuracy, and how far it looks."""
-_FARTHEST = 0.05
-"""Shares further apart than this factor count as so far apart."""
+_STEPS, _BACK, _CLOSE, _LEAST = 40, -0.2, 2e-3, 18.0
+"""Of a search for the cost: how many steps, the longest one back, its accuracy, both beside the
+cost, and the logarithm of the least cost beside `v`."""
+_STEEP = 50.0
+"""Shares that are larger fall like exponentials."""
+_GUESS = 0.8
+"""Where it begins, beside the cost as Gaussian noise."""
 _ALL = Fraction(99, 100)
 """The most that is taken of `v`."""
-_RAISES = (1e-3, 1e-2, 0.1)
+_RAISES = (1e-3, 1e-3, 1e-2, 0.1)
 """By how much of itself the cost is raised, in turn, until it is proven."""
 _SPARE = 1e-2
 """How much more of the reserve is taken than the search found."""
 _LARGEST_POWER, _TINY = 50.0, 1e-300
 """Of an exponential: a larger one is more than anything it is compared with, a smaller one less."""
+_LARGEST_T, _LEAST_LEFT = 700.0, 1e-200
+"""Of a height: to take no more of `t`, and no less that is left, only raises it."""
 _ROUNDING = 1e-10
 """Relative allowance for the arithmetic of a comparison: some ten operations on floats."""
 
@@ -161,46 +178,42 @@ def _cost(
     for raised in _RAISES:
         cost = min(Fraction(f"{c * (1.0 + raised):.6e}"), _ALL * v)
         left = float(v - cost)
-        drawn = budget.drawn(left) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
+        heights = budget.heights(left)
+        drawn = max(budget.drawn(heights)[0], 0.0) * (1.0 + _SPARE) + 1e-4 * float(cost / v)
         share = Fraction(f"{drawn:.6e}")
-        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U)):
+        if share <= 1 and budget.proves(left, float(share) * (1.0 - 4.0 * U), heights):
             return ReserveCost(cost, share)
+        budget.look_at(_FINER)
     return None
 
 
 def _balanced(budget: _Budget) -> float | None:
-    """About the cost whose share of `v` is that of the reserves that is drawn with it."""
+    """About the cost whose share of `v` is that of the reserves that is drawn with it.
 
-    def gap(log_cost: float) -> float:
-        cost = math.exp(log_cost)
-        share = budget.drawn(max(budget.v - cost, 0.0)) * budget.v / cost
-        return math.log(min(max(share, _FARTHEST), 1.0 / _FARTHEST))
-
-    top = math.log(budget.v)
-    if gap(top) > 0.0:
-        return None
-    start = math.log(budget.guess())
-    low, at_low = start, gap(start)
-    while at_low <= 0.0:
-        high, at_high, low = low, at_low, low - _STRIDE
-        if low < top - _LEAST:
-            return math.exp(high)
-        at_low = gap(low)
-    if low == start:
-        high, at_high = low, at_low
-        while at_high > 0.0:
-            low, at_low = high, at_high
-            high = min(high + _STRIDE, top)
-            at_high = gap(high)
-    while high - low > _CLOSE:
-        # False position, but never close to an end: the share may fall off a cliff.
-        middle = low + (high - low) * min(max(at_low / (at_low - at_high), 0.1), 0.9)
-        found = gap(middle)
-        if found > 0.0:
-            low, at_low = middle, found
+    By Newton's method. The share is a maximum of functions that are nearly linear in the cost, but
+    fall like exponentials where the cost is far too low.
+    """
+    v = budget.v
+    low, high = v * math.exp(-_LEAST), v
+    c = budget.guess()
+    for _ in range(_STEPS):
+        share, slope = budget.drawn_with_slope(v - c)
+        gap = share - c / v
+        step = gap / (slope + 1.0 / v)
+        if gap > 0.0:
+            low = c
+            if share > _STEEP:
+                step = max(step, c * min(share * math.log(share) / (c * slope), 1.0))
         else:
-            high, at_high = middle, found
-    return math.exp(high)
+            high, step = c, max(step, _BACK * c)
+        if abs(step) <= _CLOSE * c or high <= low * (1.0 + _CLOSE):
+            return min(c + step, v)
+        c += step
+        if not low < c < high:
+            if high == v and budget.drawn(budget.heights(0.0))[0] > 1.0:
+                return None
+            c = math.sqrt(low * high)
+    return high
 
 
 class Outcomes(NamedTuple):
@@ -208,19 +221,40 @@ class Outcomes(NamedTuple):
 
     losses: Floats
     masses: Floats
+    reversed_masses: Floats
+    """`e^-z` times the masses, not from above."""
     at_infinity: float
     error: float
 
     def heights(self, left: float, t: Floats) -> Floats:
-        """`h(e^t)` of the list and the Gaussian that is left, from above."""
-        work(4.0 * t.size * self.losses.size, 80.0 * t.size * self.losses.size)
-        at = t[:, None] - self.losses
-        error = self.error + 4.0 * U * (np.abs(t).max() + np.abs(self.losses).max())
-        if left > 0.0:
-            each = gaussian.curve(at.ravel(), error, left, 4.0 * U)[1].reshape(at.shape)
-        else:
-            each = np.maximum(-np.expm1(np.minimum(at - error, 0.0)), 0.0)
-        return np.asarray(each @ self.masses * (1.0 + 2.0 * U * at.shape[1]) + self.at_infinity)
+        """`h(e^t)` of the list and the Gaussian that is left, from above.
+
+        `Σ p (Φ(-y) - e^{t-z} Φ(-y-m))`, `y = (t-z)/m - m/2`. As `y` is where each term is largest,
+        its own rounding hardly matters; that of `y + m` and of the tails is charged.
+        """
+        count = self.losses.size
+        work(24.0 * t.size * count, 80.0 * t.size * count)
+        t = t - self.error * (1.0 + U)
+        near, m = self._thresholds(left, t)
+        far = near + m * SQRT_HALF
+        tails = normal_tail(near)
+        size = np.maximum(far, 0.0) + (m + 1.0)
+        ulps = 8.0 * size * size + (64.0 + 2.0 * count)
+        kept = np.exp(np.minimum(t, _LARGEST_T)) * (normal_tail(far) @ self.reversed_masses)
+        error = (ulps * tails) @ self.masses
+        return np.asarray(
+            tails @ self.masses - kept + (2.0 * U) * error + (self.at_infinity + TINY)
+        )
+
+    def _thresholds(self, left: float, t: Floats) -> tuple[Floats, float]:
+        """`y / √2` for every `t` and outcome, and `m`."""
+        m = math.sqrt(max(left, _LEAST_LEFT))
+        return (t[:, None] - self.losses) * (SQRT_HALF / m) - (0.5 * SQRT_HALF) * m, m
+
+    def slope(self, left: float, t: float) -> float:
+        """About how fast a height grows with what is left."""
+        near, m = self._thresholds(left, np.array([t]))
+        return float(np.exp(-near[0] * near[0]) @ self.masses) / (2.0 * SQRT_TWO_PI * m)
 
 
 @remembered(maxsize=64)
@@ -251,8 +285,13 @@ def outcomes_above(loss: Pld, level: float) -> tuple[Outcomes, ...] | None:
         at_infinity = mass * (max(at_one) / height)
         nothing = max(1.0 - at_infinity - float(np.sum(p)), 0.0) + 1e-13
         losses, masses = np.append(sign * z, 0.0), np.append(p, nothing)
-        made.append(Outcomes(losses, masses, at_infinity, excess.loss_error))
+        back = np.append(w * np.exp(-0.5 * sign * z), nothing)
+        made.append(Outcomes(losses, masses, back, at_infinity, excess.loss_error))
     return tuple(made)
+
+
+_ALONE = Outcomes(np.zeros(1), np.ones(1), np.ones(1), 0.0, 0.0)
+"""No loss: its heights are those of the Gaussian."""
 
 
 class _Budget:
@@ -273,9 +312,14 @@ class _Budget:
         logs, lifts = np.log([r for _, r in some]), 0.5 * self.kappa * (self.kappa + 1.0) * v
         self.factors = logs + lifts
         self.error = 8.0 * U * (4.0 + np.abs(logs) + lifts)
-        self.coarse = np.linspace(start, self._right_end(v), _COARSE)
-        self.budget = (1.0 - slack) * gaussian.curve(self.coarse, 0.0, v, 0.0)[0]
+        self.end = self._right_end(v)
+        self.look_at(_COARSE)
+
+    def look_at(self, points: int) -> None:
+        """Set the points at which both sides are looked at."""
+        self.coarse = np.linspace(self.start, self.end, points)
         self.reserves = np.maximum(self._exponentials(self.coarse).sum(axis=0), _TINY)
+        self.budget = _ALONE.heights(self.v, self.coarse) * (1.0 - self.slack) + self.slack
 
     def _exponentials(self, t: Floats) -> Floats:
         """About what each reserve adds to the potential, a row for each."""
@@ -285,47 +329,85 @@ class _Budget:
 
     def guess(self) -> float:
         """A cost to begin with: that of Gaussian noise with the same mean loss, about."""
-        return min(max(_mean(self.sides), 1e-7 * self.v), 0.5 * self.v)
+        return min(max(_GUESS * _mean(self.sides), 1e-7 * self.v), 0.4 * self.v)
 
-    def drawn(self, left: float) -> float:
-        """About the share `τ` that (*) needs, from a few points."""
+    def heights(self, left: float) -> list[Floats]:
+        """The left side of (*) in either direction, at a few points."""
+        return [side.heights(left, self.coarse) for side in self.sides]
+
+    def drawn(self, sides: list[Floats]) -> tuple[float, int, int]:
+        """About the share `τ` that (*) needs, negative if none; the direction and the point."""
         if not self.kappa.size:
-            return math.inf
-        over = np.max([side.heights(left, self.coarse) for side in self.sides], axis=0)
-        over -= self.budget + self.slack
-        return float(np.max(over / self.reserves, initial=0.0))
+            return math.inf, 0, 0
+        shares = [(heights - self.budget) / self.reserves for heights in sides]
+        tops = [int(np.argmax(share)) for share in shares]
+        which = max(range(len(tops)), key=lambda i: shares[i][tops[i]])
+        share, at = shares[which], tops[which]
+        most = float(share[at])
+        if 0 < at < share.size - 1:
+            # The top of the parabola through three points.
+            before, after = float(share[at - 1]), float(share[at + 1])
+            bend = 2.0 * most - before - after
+            if bend > 0.0:
+                most += min((before - after) ** 2 / (8.0 * bend), _TOP * abs(most))
+        return most, which, at
+
+    def drawn_with_slope(self, left: float) -> tuple[float, float]:
+        """About the share `τ` that (*) needs, and how fast it falls as the cost grows."""
+        share, which, at = self.drawn(self.heights(left))
+        slope = self.sides[which].slope(left, float(self.coarse[at]))
+        return share, slope / float(self.reserves[at])
 
     def _right_end(self, left: float) -> float:
         """About the `t` from which on the left side is at most the slack."""
-        low, step = self.start, 1.0
-        while step < _FARTHEST_T and self._exceeds(left, np.array([low + step])).all():
+        low, step = self.start, math.sqrt(-2.0 * left * math.log(self.slack)) + _mean(self.sides)
+        t = np.linspace(low, low + step, _PARTS + 1)
+        exceeds = self._exceeds(left, t[1:])
+        while exceeds.all() and step < _FARTHEST_T:
             low, step = low + step, 2.0 * step
-        for _ in range(_DIVISIONS):
             t = np.linspace(low, low + step, _PARTS + 1)
-            low = float(t[np.count_nonzero(self._exceeds(left, t[1:-1]))])
-            step /= _PARTS
-        return low + step
+            exceeds = self._exceeds(left, t[1:])
+        low, step = float(t[np.count_nonzero(exceeds[:-1])]), step / _PARTS
+        t = np.linspace(low, low + step, _PARTS + 1)
+        return float(t[np.count_nonzero(self._exceeds(left, t[1:-1])) + 1])
 
     def _exceeds(self, left: float, t: Floats) -> NDArray[np.bool_]:
         """Whether the left side is above the slack; it falls in `t`."""
         heights = [side.heights(left, t) for side in self.sides]
         return np.asarray(np.max(heights, axis=0) > self.slack)
 
-    def proves(self, left: float, share: float) -> bool:
-        """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour."""
+    def proves(self, left: float, share: float, sides: list[Floats]) -> bool:
+        """Whether (*) holds for this `τ`, proven; `left` is rounded in the caller's favour.
+
+        The heights of both sides at a few points only say where cells should be narrow.
+        """
         if not share > 0.0:
             return False
         # More is left than is claimed: the left side is only larger.
         left = left * (1.0 + 4.0 * U)
-        end = self._right_end(left)
-        if self._exceeds(left, np.array([end])).any():
-            return False
-        t = np.linspace(self.start, end, _CELLS + 1)
+        t = self._edges(np.max(sides, axis=0), share)
         return all(self._settled(side, left, share, t) for side in self.sides)
+
+    def _edges(self, heights: Floats, share: float) -> Floats:
+        """Ends of the cells that a proof starts with: narrow where both sides are close."""
+        t, right = self.coarse, self.budget + share * self.reserves
+        room, bent = np.maximum(right - heights, 0.0), right + heights
+        bend = np.abs(bent[2:] - 2.0 * bent[1:-1] + bent[:-2])
+        bend = np.concatenate([bend[:1], bend, bend[-1:]])
+        # A cell of `n` parts of a step is settled where `room >= bend / 8n²`.
+        parts = np.clip(
+            np.sqrt(bend / (8.0 * np.maximum(room, _TINY))) * _NARROW, _LEAST_PARTS, _MOST_PARTS
+        )
+        whole = np.concatenate([[0.0], np.cumsum(0.5 * (parts[1:] + parts[:-1]))])
+        edges = np.interp(np.linspace(0.0, whole[-1], math.ceil(whole[-1]) + 1), whole, t)
+        edges[0], edges[-1] = t[0], t[-1]
+        return np.asarray(edges)
 
     def _settled(self, side: Outcomes, left: float, share: float, t: Floats) -> bool:
         low, high = t[:-1], t[1:]
         heights = side.heights(left, t)
+        if heights[-1] > self.slack:
+            return False
         at_low, at_high = heights[:-1], heights[1:]
         for _ in range(_ROUNDS):
             kept = ~self._below_tangents(share, (low, at_low), (high, at_high))

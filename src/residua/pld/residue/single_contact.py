@@ -1,6 +1,6 @@
 """The cost of one randomized response, Laplace or bounded range under `G_mu`: one scalar equation.
 
-Their laws are `w R_e + (1-w) B_e` (`bounded_range.py`), symmetric, with a tilted law
+Their laws are `w R_e + (1-w) B_e` (`families/symmetric.py`), symmetric, with a tilted law
 `e^{-z/2} L(dz)` that is constant between atoms at `±e`. Then `g = e_L - e_{G_√c}` changes sign once
 at most on `y > 0`, from plus to minus, and not at all if `g(0) <= 0`:
 
@@ -38,7 +38,8 @@ ellipse, and the same holds. Beyond the windows (`9m`, and `10m` about the crest
 *`A`* (`_query_side`): 130, and 12 a panel for the sum. The exponent `X = t/2 + t²/2m²` carries 4
 of itself, and its mean is at most 3/2, as the integrand falls faster than either factor; `t` is
 off by 5 of the window, which moves `X` by at most `5 W (1/2 + 0.8/m) <= 51`; `d` is a sum of
-positive terms with 5, and `expm1(-d/2)²` has 31; `exp` 10, the factors in front 20, `e` 4.
+positive terms with 5, and `a g (2-g) + b g²`, `g = 1 - e^{-d/2}`, has 31 beside those of its
+weights, which have 16; `exp` 10, `e` 4.
 
 *`B`*: where `c <= 2^-56 m²`, `4 (1 - e^{-c/8})` is wrong by less than 12. For `c > 1.6`, error
 functions with 23 and 35 and weights 1 and at most 0.82 leave at least 0.18: 290. Otherwise 12 a
@@ -60,7 +61,7 @@ closed form has `3.5 e + 40`.
 much; `erf` by at most 1.
 
 *Underflow*: for `2^-460 <= e <= 600` and `L ⪯ G_√v` neither the sides next to the root nor their
-errors leave the normal range. A smaller loss is charged as one of `2^-460`, which is above it.
+errors leave the normal range. A smaller loss is charged as `R_e` with `e = 2^-460`, which is above.
 """
 
 from __future__ import annotations
@@ -70,32 +71,33 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from residua.bounds import LEAST_EPS
+from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.arithmetic.ulp_bounds import SQRT_TWO_PI, U
 from residua.pld.residue.symmetric_family import CentralLaw, complement, density, height, renyi_cost
 from residua.work_limit import work
 
-_QUERY_ULPS = 192.0
-_CLOSED_ULPS = 320.0
-_COMPLEMENT_ULPS = 192.0
+_SIDE_ULPS = 192.0
+"""Of either side where it is a quadrature, and of a lack, beside those of panels."""
 _PANEL_ULPS = 24.0
-"""Of either side where it is a quadrature, of `B` in closed form, of a lack, and of each panel."""
+"""Of each panel."""
+_CLOSED_ULPS = 320.0
+"""Of `B` in closed form."""
 _LOSS_ULPS = 16.0
 """Of a lack, for each unit of the largest loss."""
 _HEIGHT_ULPS = 128.0
 """Of `h(1)` and error functions; those of `1 - h(1)` have `v` more."""
 _LEAST_EPS = 2.0**-460
-_LEAST_BUDGET = 2.0**-1000
-"""Of `v`: below, `v/8` may not be exact."""
+"""Smaller losses are charged as this one; a `v` below `LEAST_EPS` fits nothing: `v/8` may not be
+exact."""
 _LITTLE = 2.0**-56
 """Of `c/m²`: below, `1 + s/m²` is 1."""
-_SAFE = (4.0, 16.0, 256.0, 1e4, 1e6, 1e8, 1e10, 1e11, 1e12, 4e12)
+_SAFE = [4.0 * 8.0**k for k in range(14)]
 """By how many errors the cost is raised (and lowered), in turn, until that is proven."""
 _CLOSED = 0.2
 """Of `c/8`: above, `B` has a closed form without cancellation."""
 _HIGH = 0.9
 """Of `h_L(1)`: above, what the sides lack is compared."""
-_STEPS = 100
-"""Of the search for the root."""
 _SETTLED = 1e-8
 """A relative step of Newton's method whose square is below the errors of the sides."""
 _GAUSS = (
@@ -112,39 +114,35 @@ _GAUSS = (
 
 def fits(law: CentralLaw, v: float) -> bool:
     """Whether `L ⪯ G_√v`, proven: `h_L(1) <= erf(√(v/8))`, see above."""
-    return _is_below(*height(law), v)
-
-
-def _is_below(at_one: float, lacking: float, v: float) -> bool:
-    root = math.sqrt(0.125 * v)
-    return v >= _LEAST_BUDGET and (
-        at_one * (1.0 + _HEIGHT_ULPS * U) <= math.erf(root)
-        or lacking >= math.erfc(root) * (1.0 + (_HEIGHT_ULPS + v) * U)
-    )
+    return v >= LEAST_EPS and _compared(*height(law), v) < 0
 
 
 def refuses(law: CentralLaw, v: float) -> bool:
     """Whether `L ⪯ G_√v` is refuted."""
-    at_one, lacking = height(law)
+    return v >= LEAST_EPS and _compared(*height(law), v) > 0
+
+
+def _compared(at_one: float, lacking: float, v: float) -> int:
+    """-1 if the height at 1 is proven at most that of `G_√v`, 1 if larger, 0 if neither is."""
     root = math.sqrt(0.125 * v)
-    return v >= _LEAST_BUDGET and (
-        at_one * (1.0 - _HEIGHT_ULPS * U) > math.erf(root)
-        or lacking < math.erfc(root) * (1.0 - (_HEIGHT_ULPS + v) * U)
-    )
+    wrong, more_wrong = _HEIGHT_ULPS * U, (_HEIGHT_ULPS + v) * U
+    high, low = math.erf(root), math.erfc(root)
+    if at_one * (1.0 + wrong) <= high or lacking >= low * (1.0 + more_wrong):
+        return -1
+    return int(at_one * (1.0 - wrong) > high or lacking < low * (1.0 - more_wrong))
 
 
 def cost_at_zero(law: CentralLaw, v: float, v_up: float) -> tuple[float, float] | None:
     """Proven bounds of the cost under `G_√v`, `v` to `v_up`; None if it is not proven to fit."""
-    at_one, lacking = height(law)
-    if not _is_below(at_one, lacking, v):
+    if not fits(law, v):
         return None
     if law.eps < _LEAST_EPS:
         # Whatever fits costs at most `v`.
-        above = cost_at_zero(law._replace(eps=_LEAST_EPS), v, v)
+        above = cost_at_zero(CentralLaw(_LEAST_EPS, 0.5, 0.0), v, v)
         return 0.0, v if above is None else above[1]
-    both = _lacking if at_one > _HIGH else _themselves
+    both = _lacking if height(law)[0] > _HIGH else _themselves
     near = _root(law, v, both)
-    return _lowered(law, v_up, near, both), _raised(law, v, near, both)
+    return _moved(law, v_up, near, both, -1.0), _moved(law, v, near, both, 1.0)
 
 
 class _Reading(NamedTuple):
@@ -166,7 +164,7 @@ Sides = Callable[[CentralLaw, float, float], _Reading]
 def _themselves(law: CentralLaw, m2: float, c: float) -> _Reading:
     count = _panels(law, m2)
     less, ulps = _gaussian_side(m2, c)
-    ulps = max(ulps, _QUERY_ULPS + _PANEL_ULPS * count)
+    ulps = max(ulps, _SIDE_ULPS + _PANEL_ULPS * count)
     return _Reading(c, _query_side(law, m2, count), less, ulps * U)
 
 
@@ -187,7 +185,7 @@ def _root(law: CentralLaw, v: float, both: Sides) -> float:
     """About where both sides are equal."""
     low, high = 0.0, v
     c = min(renyi_cost(law), 0.9 * v)
-    for _ in range(_STEPS):
+    for _ in range(MOST_STEPS):
         move = _move(both(law, v - c, c), density(law, v - c), both)
         low, high = (c, high) if move > 0.0 else (low, c)
         new = c + move
@@ -201,29 +199,17 @@ def _root(law: CentralLaw, v: float, both: Sides) -> float:
     return new
 
 
-def _raised(law: CentralLaw, v: float, c: float, both: Sides) -> float:
-    """The same by raising the cost until it is proven; `v` itself if nothing less is."""
+def _moved(law: CentralLaw, v: float, c: float, both: Sides, sign: float) -> float:
+    """The cost raised (or lowered) until it is proven that it will do (or not); `v` or 0 if not."""
     error = both(law, v - c, c).error
     for share in _SAFE:
-        raised = c * (1.0 + share * error)
-        if not raised < v:
-            break
-        at = both(law, v - raised, raised)
-        if 0.0 < at.more <= at.less * (1.0 - 2.5 * at.error):
-            return raised
-    return v
-
-
-def _lowered(law: CentralLaw, v: float, c: float, both: Sides) -> float:
-    error = both(law, v - c, c).error
-    for share in _SAFE:
-        lowered = c * (1.0 - share * error)
-        if not 0.0 < lowered < v:
-            continue
-        at = both(law, v - lowered, lowered)
-        if at.more >= at.less * (1.0 + 2.5 * at.error) > 0.0:
-            return lowered
-    return 0.0
+        moved = c * (1.0 + sign * share * error)
+        if 0.0 < moved < v:
+            at = both(law, v - moved, moved)
+            least, most = (at.more, at.less) if sign > 0.0 else (at.less, at.more)
+            if 0.0 < least <= most * (1.0 - 2.5 * at.error):
+                return moved
+    return v if sign > 0.0 else 0.0
 
 
 def _query_side(law: CentralLaw, m2: float, count: int) -> float:
@@ -231,24 +217,14 @@ def _query_side(law: CentralLaw, m2: float, count: int) -> float:
     width = min(e, 9.0 * m, 96.0)
     rest, bend = e - width, -0.5 / m2
     exp, expm1 = math.exp, math.expm1
-    near = far = 0.0
-    # Sums of e^{-t/2 - t²/2m²} against 1 - e^-d, and against 1 - e^{-d/2} or its square.
-    half, square = law.is_laplace, law.flat > 0.0
+    total = 0.0
     work(100.0 * 12 * count)
     for x, weight in _rule(count):
         # Both from the node: `e - d` would lose the digits of a small `t`.
         d, t = rest + width * x, width * (1.0 - x)
-        tilt = weight * exp((bend * t - 0.5) * t)
-        if half:
-            far -= tilt * expm1(-0.5 * d)
-            continue
-        near -= tilt * expm1(-d)
-        if square:
-            far += tilt * expm1(-0.5 * d) ** 2
-    if not half:
-        far = law.flat * far / -expm1(-e) if square else 0.0
-        far += law.response * near / (1.0 + exp(-e))
-    return 2.0 * width * far
+        g = -expm1(-0.5 * d)
+        total += weight * exp((bend * t - 0.5) * t) * g * (2.0 * law.a + (law.b - law.a) * g)
+    return 2.0 * width * total
 
 
 def _panels(law: CentralLaw, m2: float) -> int:
@@ -259,7 +235,7 @@ def _panels(law: CentralLaw, m2: float) -> int:
 def _gaussian_side(m2: float, c: float) -> tuple[float, float]:
     """`B` and its error in units of `u`."""
     if c <= _LITTLE * m2:
-        return -4.0 * math.expm1(-0.125 * c), _QUERY_ULPS
+        return -4.0 * math.expm1(-0.125 * c), _SIDE_ULPS
     if 0.125 * c > _CLOSED:
         from scipy.special import erfcx
 
@@ -274,7 +250,7 @@ def _gaussian_side(m2: float, c: float) -> tuple[float, float]:
     for x, weight in _rule(count):
         w = end * x
         total += weight * math.exp(0.5 * w - 0.125 * m2 * math.expm1(w))
-    return 0.5 * m2 * end * total, _QUERY_ULPS + _PANEL_ULPS * count
+    return 0.5 * m2 * end * total, _SIDE_ULPS + _PANEL_ULPS * count
 
 
 def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
@@ -287,7 +263,7 @@ def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
     m, e = math.sqrt(m2), law.eps
     centre = min(0.5 * m2, e)
     low, high = max(centre - 10.0 * m, 0.0), min(centre + 10.0 * m, e)
-    if law.is_laplace or law.flat > 0.0:
+    if law.b > 0.0:
         # What these lack does not grow with `t`: it is largest at 0.
         low = 0.0
     total = 0.0
@@ -299,7 +275,7 @@ def _query_complement(law: CentralLaw, m2: float) -> tuple[float, float]:
         total += weight * complement(law, t) * math.exp(bend * t * t)
     far = e / m + 0.5 * m
     rest = math.exp(-0.5 * e + bend * e * e) * m * float(erfcx(far * math.sqrt(0.5)))
-    ulps = _COMPLEMENT_ULPS + _LOSS_ULPS * e + _PANEL_ULPS * count
+    ulps = _SIDE_ULPS + _LOSS_ULPS * e + _PANEL_ULPS * count
     return 2.0 * width * total + SQRT_TWO_PI * rest, ulps
 
 

@@ -30,14 +30,15 @@ import numpy as np
 
 from residua import checks
 from residua.bounds import Floats, Interval, float_down, float_up
+from residua.pld.arithmetic import MANY
 from residua.pld.arithmetic.convexity_bounds import lower_hull
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import approximate_dp
 from residua.pld.constructors import gaussian as gaussian_of
 from residua.pld.families import gaussian
-from residua.pld.pld import Pld, query
-from residua.pld.residue.certificate import proven_by_cells
-from residua.pld.residue.contact_equation import Contact, bisected, solve
+from residua.pld.pld import ACCURACY, Pld, query
+from residua.pld.residue.certificate import proven_cost
+from residua.pld.residue.contact_equation import solve
 from residua.pld.residue.excess import (
     Budget,
     FiniteExcess,
@@ -49,16 +50,8 @@ from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.work_limit import remembered, work
 
-_CACHED = 1 << 12
-_SHARES = (1e-5, 1e-4, 1e-3, 1e-2, 0.1)
-_REFUTATIONS = 8
 _FINE = 0.012
 """Distance of the tents beside the size of the loss at 1, and beside their own place."""
-_ACCURACY = 1e-3
-"""Relative, asked for where a curve is read; the tents are above what is found in any case."""
-_MOST = 1 << 12
-"""Outcomes of a finite query up to which they are used as they are; tents above longer lists are
-fewer."""
 _TRUNCATED = 0.02
 """The share of the slack that truncation may take."""
 _ALL = 0.99
@@ -83,7 +76,7 @@ def slack_cost(mu_squared: Fraction | float, L: Pld, eta: float) -> Interval | N
     return _cost(v, query("L", L), share)
 
 
-@remembered(maxsize=_CACHED)
+@remembered(maxsize=1 << 12)
 def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     part = L._exact_variance
     low = float_down(v)
@@ -93,7 +86,7 @@ def _cost(v: Fraction, L: Pld, eta: float) -> Interval | None:
     # What is (0, η)-DP fits the slack alone: `L ⪯ R_{0,η}` is `h(1) <= η`.
     if rest.is_identity or rest.delta(0.0) <= eta:
         return Interval(float_down(part), float_up(part))
-    tents = tents_above(rest, _level(eta), _FINE, _MOST)
+    tents = tents_above(rest, _level(eta), _FINE, MANY)
     if tents is None or max(tents.p_inf, tents.q_inf) > eta or low <= 0.0:
         return None
     found = _proven_cost(tents, low, eta)
@@ -139,7 +132,7 @@ def tents_above(L: Pld, level: float, fine: float, most: int | None = None) -> T
         return Tents(exact, *masses)
     # Both curves have the same height at 1, which one of them may enclose poorly.
     sides = (L,) if L.is_symmetric else (L, L.reverse())
-    at_one = min(float(s._evaluator.right(np.zeros(1), 0.0, _ACCURACY)[1][0]) for s in sides)
+    at_one = min(float(s._evaluator.right(np.zeros(1), 0.0, ACCURACY)[1][0]) for s in sides)
     made = [_side(side, at_one, level, fine) for side in sides]
     (right, p_inf), (left, q_inf) = made[0], made[-1]
     losses = np.concatenate([-left[0][::-1], right[0]])
@@ -158,7 +151,7 @@ def _side(L: Pld, at_one: float, level: float, fine: float) -> tuple[tuple[Float
         y.append(y[-1] + fine * (size + y[-1]))
     work(200.0 * len(y))
     t = np.minimum(np.array(y), end)
-    _, high = evaluator.right(t, 0.0, _ACCURACY)
+    _, high = evaluator.right(t, 0.0, ACCURACY)
     high[0] = at_one
     enough = np.flatnonzero(high - floor <= level)
     last = int(enough[0]) if enough.size else t.size - 1
@@ -243,21 +236,4 @@ def _proven_cost(tents: Tents, v: float, eta: float) -> float | None:
     budget, mirrored = _budgets(tents, eta)
     excess = tents.excess
     contact = solve(excess, v, None, budget, _ALL)
-    if contact.c >= _ALL * v:
-        return v
-    for turn, share in enumerate((_SHARES[0], *_SHARES)):
-        if turn == 1:
-            # Contacts near and far compete: start again from a finer search.
-            contact = bisected(excess, v, budget, _ALL)
-        for _ in range(_REFUTATIONS):
-            c = contact.c * (1.0 + share)
-            if not c < _ALL * v:
-                return v
-            failure = proven_by_cells(excess, v - c, c, np.array([contact.l]), (budget, mirrored))
-            if failure is None:
-                return c
-            if not failure.is_violated:
-                break
-            again = solve(excess, v, Contact(c, failure.at), budget, _ALL)
-            contact = again if again.c > contact.c else Contact(c, failure.at)
-    return None
+    return proven_cost(excess, v, contact, _ALL, budgets=(budget, mirrored))[1]

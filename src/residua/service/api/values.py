@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -24,13 +24,8 @@ from residua.ledger.domain.receipts import (
     Hold,
     Receipt,
     Reservation,
-    answer_of,
     plain,
-    receipt_of,
-    reservation_of,
-    snapshots_of,
 )
-from residua.ledger.operations.early_decisions import Compute
 from residua.mechanisms.codec import from_dict
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp
@@ -58,7 +53,7 @@ _AMOUNTS = {
 
 def decision_to_dict(decision: Answer | Receipt | Reservation) -> dict[str, Any]:
     """The answer of a check, a receipt or a reservation as data."""
-    snapshots, is_check = snapshots_of(decision), isinstance(decision, Answer)
+    snapshots, is_check = decision.remainder, isinstance(decision, Answer)
     moment, largest = "left now", None
     if not decision.admitted:
         largest = snapshots.largest if is_check else snapshots.largest_soon
@@ -99,18 +94,6 @@ def budget_to_dict(budget: Budget) -> dict[str, Any]:
         "guarantee": {"text": promise.text, "pld": plain(promise.pld)},
         "holds": list(budget.holds),
     }
-
-
-def budgets_to_data(budgets: Sequence[Budget], compute: Compute) -> list[dict[str, Any]]:
-    """Budgets as data; `compute` works out what may take long."""
-    # So many balances, each by closed forms, take no time.
-    if len(budgets) <= 8 and all(one.leaves_closed_form for one in budgets):
-        return _budgets_to_data(budgets)
-    return compute(_budgets_to_data, [one.detached() for one in budgets])
-
-
-def _budgets_to_data(budgets: Sequence[Budget]) -> list[dict[str, Any]]:
-    return [budget_to_dict(one) for one in budgets]
 
 
 def record_to_dict(record: Record) -> dict[str, Any]:
@@ -219,32 +202,27 @@ class ServedBudget(Budget):
 def answer_from(data: Any) -> Answer:
     """The answer of a check from data."""
     given = _Reading(data)
-    return answer_of(
-        Said(given["remaining"], given["largest"]),
-        given["admitted"],
-        given["reason"],
-        given["binding"],
-    )
+    left = Said(given["remaining"], given["largest"])
+    return Answer(given["admitted"], given["reason"], given["binding"], remainder=left)
 
 
 def receipt_from(data: Any) -> Receipt:
     """A durable decision."""
-    said, fields = _receipt(_Reading(data))
-    return receipt_of(said, **fields)
+    return Receipt(**_receipt(_Reading(data)))
 
 
 def reservation_from(data: Any, desk: Any) -> Reservation:
     """A reservation, which `desk` commits or cancels."""
     given = _Reading(data)
-    said, fields = _receipt(given)
-    return reservation_of(said, desk, **fields, id=given["id"], expires=given["expires"])
+    return Reservation(**_receipt(given), id=given["id"], expires=given["expires"], ledger=desk)
 
 
-def _receipt(given: _Reading) -> tuple[Said, dict[str, Any]]:
+def _receipt(given: _Reading) -> dict[str, Any]:
     links = {name: (link["seq"], link["head"]) for name, link in given["budgets"].items()}
     fields = {name: given[name] for name in ("admitted", "reason", "binding", *_RECEIPT_FIELDS)}
     # An older service does not send the largest query that fits.
-    return Said(given["remaining"], given.get("largest")), {**fields, "budgets": links}
+    left = Said(given["remaining"], given.get("largest"))
+    return {**fields, "budgets": links, "remainder": left}
 
 
 def hold_from(data: Any) -> Hold:

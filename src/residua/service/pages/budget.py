@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
@@ -13,8 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from residua.errors import ArgumentError, ResiduaError, TooExpensive
-from residua.ledger.api.views import balance_of, promise_of
-from residua.ledger.operations.early_decisions import Compute
+from residua.ledger.operations.early_decisions import Compute, quickly
 from residua.mechanisms.codec import from_dict
 from residua.service import problems
 from residua.service.api import models
@@ -26,7 +26,6 @@ from residua.service.context import ServiceContext, context_of
 from residua.service.pages.choices import BOUNDS, QUERIES, description_of, fields_of
 from residua.service.pages.content import (
     entry,
-    is_quick,
     left,
     one_page,
     query_words,
@@ -60,9 +59,8 @@ async def snapshot(request: Request, name: str) -> Response:
     visitor.caller.require("read", name)
 
     def work(compute: Compute) -> dict[str, Any]:
-        budget = context.ledger.budget(name)
-        quick = is_quick(budget)
-        return left(budget, budget.balance if quick else compute(balance_of, budget.detached()))
+        budget = context.ledger.budget(name).detached()
+        return left(budget, quickly(compute, attrgetter("balance"), budget))
 
     found = await context.compute(request, visitor.caller, work)
     return page("part_left.html", visitor, left=found)
@@ -184,7 +182,6 @@ async def _shown(
 
     def work(compute: Compute) -> dict[str, Any]:
         budget, ledger = context.ledger.budget(name), context.ledger
-        quick = budget.promises_closed_form
         waiting = [
             one
             for one in ledger.holds()
@@ -192,7 +189,7 @@ async def _shown(
         ]
         return {
             "budget": row(budget),
-            "promise": promise_of(budget) if quick else compute(promise_of, budget.detached()),
+            "promise": quickly(compute, attrgetter("guarantee.text"), budget.detached()),
             "head": budget.head,
             "window": None if budget.window is None else age(budget.window),
             "history": refusals(ledger, name, budget.seq, before) if refused

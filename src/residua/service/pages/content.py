@@ -9,17 +9,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from residua.errors import ResiduaError
+from residua.errors import ResiduaError, TooExpensive
 from residua.filters.balance import Balance, detail_words, percent, share_words
 from residua.filters.codec import from_dict as filter_from_dict
 from residua.filters.query import describe
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.api.views import Budget
+from residua.ledger.operations.early_decisions import QUICK_ANSWER
 from residua.mechanisms.codec import from_dict
 from residua.records import Record
-from residua.service.api.routes.history import AT_ONCE as IN_STORE
-from residua.service.api.routes.history import MOST_SEEN
+from residua.service.api.routes.budgets import AT_ONCE as IN_STORE
+from residua.service.api.routes.budgets import MOST_SEEN
 from residua.service.api.values import BUDGET_FIELDS
+from residua.work_limit import attempt
 
 AT_ONCE = 20
 """Records on one page."""
@@ -117,7 +119,7 @@ def query_words(mechanism: Mapping[str, Any] | str | None) -> str:
 
 
 _QUICK = ("pure", "basic", "approximate_zcdp", "gdp", "gdp_residue")
-"""Filters whose balance takes a few milliseconds, guarantee included."""
+"""Filters whose balance takes a few milliseconds: a list does not try the others."""
 
 
 def row(budget: Budget) -> dict[str, Any]:
@@ -129,14 +131,11 @@ def row(budget: Budget) -> dict[str, Any]:
         "holds": len(budget.holds),
         "left": None,
     }
-    return {**out, "left": left(budget, budget.balance)} if is_quick(budget) else out
-
-
-def is_quick(budget: Budget) -> bool:
-    """Whether what is left takes no time to work out."""
     alone = not budget.holds and budget.parent is None
-    quick = budget.retired or (budget.filter.kind in _QUICK and alone)
-    return quick and budget.promises_closed_form
+    if budget.retired or (budget.filter.kind in _QUICK and alone):
+        found = attempt("this", QUICK_ANSWER, lambda: left(budget, budget.balance))
+        out["left"] = None if isinstance(found, TooExpensive) else found
+    return out
 
 
 def left(budget: Budget, balance: Balance | None) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def play_out(moves: tuple[str, ...]) -> dict[str, Any]:
     from residua.service.pages import playground as game
 
     plan = game.Plan(*moves)
-    results = {name: game.play_plan(name, plan) for name in ("natural", "residue", "basic")}
+    results = {name: game.play_plan(name, plan) for name in game.filters()}
     natural = results["natural"]
     return {
         "plan": plan,

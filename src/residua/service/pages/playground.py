@@ -15,7 +15,6 @@ reached, above for what is kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -24,15 +23,16 @@ from typing import Any
 import numpy as np
 
 from residua.adversary.attack import Attack, natural_cost
-from residua.adversary.natural.filter import NaturalFilter
+from residua.adversary.natural_filter import NaturalFilter
 from residua.adversary.strategy import STOP, Strategy
 from residua.filters.additive.basic import BasicFilter
 from residua.filters.base import Filter
-from residua.pld.constructors import approximate_dp
-from residua.pld.order.compare import dominated
+from residua.filters.residue.update import UpdateFilter
+from residua.pld.constructors import approximate_dp, identity
 from residua.pld.pld import Pld
 
 EPS, DELTA = 1.395, 0.509
+"""What the filters promise."""
 BUDGET = approximate_dp(EPS, DELTA)
 PARAMETERS = {"steady": (1.404, 0.0208), "gamble": (0.0847, 0.478)}
 QUERIES: dict[str, Pld] = {name: approximate_dp(*pair) for name, pair in PARAMETERS.items()}
@@ -40,6 +40,7 @@ RESIDUE = QUERIES["steady"]
 STOPPED = "stop"
 MOVES = (*QUERIES, STOPPED)
 ROUNDS = 2
+"""Queries that a plan asks at most."""
 _EPS = np.linspace(0.0, 2 * EPS, 121)
 
 
@@ -85,10 +86,6 @@ def in_words(name: str) -> str:
     return f"{reveals}, else a hint that is {right:.0f}\N{NO-BREAK SPACE}% right"
 
 
-Decide = Callable[[str, str | None], str | None]
-"""Of a query and the one before it: None if admitted, else why not."""
-
-
 @cache
 def worst() -> Attack:
     """The worst that the natural filter lets anybody do."""
@@ -96,54 +93,34 @@ def worst() -> Attack:
 
 
 @cache
-def natural() -> NaturalFilter:
-    """The filter that looks at the composition of what was asked."""
-    return NaturalFilter(BUDGET, rounds=ROUNDS, catalogue=tuple(QUERIES.values()))
+def filters() -> dict[str, Filter]:
+    """The filters that the visitor plays against."""
+    return {
+        "natural": NaturalFilter(BUDGET, rounds=ROUNDS, catalogue=tuple(QUERIES.values())),
+        "residue": UpdateFilter(BUDGET, _residue),
+        "basic": BasicFilter(EPS, DELTA),
+    }
 
 
-def by_filter(filter: Filter) -> Decide:
-    """Ask a filter of the library."""
-
-    def decide(query: str, before: str | None) -> str | None:
-        state = filter.initial()
-        if before is not None:
-            state = filter.decide(state, QUERIES[before]).state
-        decision = filter.decide(state, QUERIES[query])
-        return None if decision.admitted else decision.reason
-
-    return decide
-
-
-def by_residue(query: str, before: str | None) -> str | None:
-    """Ask what is left: the budget at first, then a residue that fits on top of what was asked."""
-    if before is None:
-        proven = dominated(QUERIES[query] + RESIDUE, BUDGET).proven
-        return None if proven else f"refused: {QUERIES[query]!r} leaves no such residue"
-    if dominated(QUERIES[query], RESIDUE).proven:
-        return None
-    return (
-        f"refused: {QUERIES[query]!r} exceeds what is left after {QUERIES[before]!r};"
-        f" {RESIDUE!r} left"
-    )
+def _residue(budget: Pld, _loss: Pld) -> Pld:
+    """What is left after a query: `V`, and nothing after the second one."""
+    return RESIDUE if budget == BUDGET else identity()
 
 
 @cache
 def play_plan(name: str, plan: Plan) -> PlayedPlan:
-    """A plan against the natural, the residue or the basic filter. What is refused is passed."""
-    decide: Decide
-    if name == "natural":
-        decide = by_filter(natural())
-    elif name == "basic":
-        decide = by_filter(BasicFilter(EPS, DELTA))
-    else:
-        decide = by_residue
+    """A plan against one of the filters. What is refused is passed."""
+    filter = filters()[name]
     refusals: list[str] = []
 
     def allowed(query: str, before: str | None) -> bool:
-        why = decide(query, before)
-        if why is not None and why not in refusals:
-            refusals.append(why)
-        return why is None
+        state = filter.initial()
+        if before is not None:
+            state = filter.decide(state, QUERIES[before]).state
+        decision = filter.decide(state, QUERIES[query])
+        if not decision.admitted and decision.reason not in refusals:
+            refusals.append(decision.reason)
+        return decision.admitted
 
     strategy = STOP
     if plan.first != STOPPED and allowed(plan.first, None):

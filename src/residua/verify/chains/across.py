@@ -19,8 +19,14 @@ from functools import partial
 from typing import Any
 
 from residua.records import LONGEST_HOLD, canonical
-from residua.verify.chains.chain import REQUEST_TYPES, Chain, parent_of
-from residua.verify.chains.groups import check_group, members_of, together
+from residua.verify.chains.chain import (
+    REQUEST_TYPES,
+    Chain,
+    check_group,
+    members_of,
+    parent_of,
+    together,
+)
 from residua.verify.chains.holds import check_ends
 from residua.verify.chains.structure import is_time, later
 from residua.verify.descriptions.mechanisms import units_of

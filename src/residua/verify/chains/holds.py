@@ -24,8 +24,7 @@ from typing import Any, NamedTuple
 
 from residua.records import Record, canonical
 from residua.sizes import MOST_HOLDS
-from residua.verify.chains.chain import REQUEST_TYPES, Chain
-from residua.verify.chains.groups import members_of
+from residua.verify.chains.chain import REQUEST_TYPES, Chain, members_of
 from residua.verify.descriptions.configurations import Unreadable, amount
 
 

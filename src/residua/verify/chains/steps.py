@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
+from residua.errors import LedgerError
 from residua.records import Record, canonical, digest
-from residua.verify.arithmetic.work_limit import LIMIT, MEMORY, TOTAL, Exhausted, limit_work
+from residua.verify.arithmetic import Exhausted, Limits, limit_work
 from residua.verify.chains.chain import REQUEST_TYPES, Chain
 from residua.verify.chains.holds import Following, Holds, Sum
 from residua.verify.descriptions.configurations import UNREADABLE
@@ -28,8 +31,10 @@ from residua.verify.proofs.filters import prove_first, prove_room, prove_set_asi
 from residua.verify.proofs.partitions import Part
 from residua.verify.proofs.verdict import Proof, all_of, proven, undecided
 from residua.verify.report import Step
-from residua.verify.workers import spread
+from residua.worker_process import WorkerLost, WorkerProcess
 
+T = TypeVar("T")
+R = TypeVar("R")
 TableSource = Mapping[str, bytes] | Callable[[str], bytes | None]
 Progress = Callable[[int, int], None]
 ALL_HOLDS = "holds"
@@ -68,7 +73,7 @@ class Task:
 
 
 def measured(
-    claim: Callable[[], Proof], limit: float = LIMIT, memory: float = MEMORY
+    claim: Callable[[], Proof], limit: float = Limits.step, memory: float = Limits.memory
 ) -> tuple[Proof, float]:
     """The verdict on a claim and its work, with so many seconds and megabytes at most."""
     with limit_work(limit, memory) as share:
@@ -218,18 +223,6 @@ def _fetch_tables(chain: Chain, record: Record, named: Any, source: TableSource)
     return _Tables(named, found, missing)
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a verification: work for one step, work for all, and memory."""
-
-    step: float = LIMIT
-    """Seconds of counted work for one step."""
-    total: float = TOTAL
-    """Seconds of counted work for all steps."""
-    memory: float = MEMORY
-    """Megabytes of counted memory for a process."""
-
-
 def prove_all(
     tasks: list[Task], jobs: int, limits: Limits, progress: Progress | None
 ) -> list[Step]:
@@ -294,3 +287,52 @@ def _measured(
             yield measure(task)
     else:
         yield from spread(measure, tasks, min(jobs, len(tasks)))
+
+
+# -- several processes --------------------------------------------------------------------------
+
+
+def spread(do: Callable[[T], R], items: Sequence[T], jobs: int) -> Iterator[R]:
+    """The results of `do` on each item, in order, computed by so many processes."""
+    size = max(1, len(items) // (8 * jobs))
+    pieces = [items[start : start + size] for start in range(0, len(items), size)]
+    workers: list[WorkerProcess] = []
+    free: SimpleQueue[WorkerProcess] = SimpleQueue()
+
+    def made(piece: Sequence[T]) -> list[R]:
+        worker = free.get()
+        try:
+            return worker.ask(_each, do, piece)
+        except WorkerLost as lost:
+            raise LedgerError(
+                f"a process that proved steps ended with {lost.status} before it was done:"
+                " verify again, with fewer jobs if memory was short"
+            ) from None
+        finally:
+            free.put(worker)
+
+    threads = ThreadPoolExecutor(jobs)
+    try:
+        for _ in range(min(jobs, len(pieces))):
+            workers.append(_start_worker())
+            free.put(workers[-1])
+        for found in threads.map(made, pieces):
+            yield from found
+    finally:
+        # First, so that nobody waits for what is under way where the caller lost interest.
+        for worker in workers:
+            worker.end()
+        threads.shutdown(cancel_futures=True)
+
+
+def _start_worker() -> WorkerProcess:
+    try:
+        return WorkerProcess()
+    except OSError as error:
+        raise LedgerError(
+            f"jobs must be 1 here, because no process can be started ({error})"
+        ) from None
+
+
+def _each(do: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    return [do(item) for item in items]

@@ -29,8 +29,7 @@ from residua.records import (
     read,
     state_after,
 )
-from residua.verify.chains.chain import REQUEST_TYPES, Chain
-from residua.verify.chains.groups import members_of
+from residua.verify.chains.chain import REQUEST_TYPES, Chain, members_of
 from residua.verify.descriptions.fields import RELATIONS, is_label, undeclared
 
 

@@ -18,7 +18,8 @@ from itertools import pairwise
 from typing import Any
 
 from residua.sizes import DEEPEST, LARGEST_COUNT, oversized
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import work
+from residua.verify.losses.factors import Unknown
 from residua.verify.losses.pairs import upper_hull
 
 RELATIONS = ("add-remove", "replace-one", "zero-out")
@@ -34,7 +35,7 @@ _SLIVER = Fraction(2, 10**15)
 _BLACK_BOXES = ("zcdp", "rdp", "from_atoms", "from_tradeoff")
 
 
-class Malformed(Exception):
+class Malformed(Unknown):
     """A description that the library would not read; the message says why."""
 
 
@@ -43,10 +44,7 @@ def read(description: Any) -> dict[str, Any]:
     too_large = oversized(description)
     if too_large is not None:
         raise Malformed(f"the mechanism is too large: {too_large}")
-    made, depth = _read(description, 1)
-    if depth > DEEPEST:
-        raise Malformed(f"mechanisms are nested {depth} deep, at most {DEEPEST} may be")
-    return made
+    return _read(description, 1)
 
 
 def is_label(value: Any) -> bool:
@@ -80,12 +78,10 @@ def undeclared(description: Any) -> str | None:
     return None
 
 
-def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
-    """The full form, and how deep mechanisms are nested down to its innermost part."""
+def _read(given: Any, depth: int) -> dict[str, Any]:
+    """The full form of a description that is nested so deep in others."""
     if not isinstance(given, Mapping):
         raise Malformed(f"a mechanism must be a JSON object, got {given!r:.60}")
-    if depth > DEEPEST:
-        raise Malformed(f"mechanisms are nested more than {DEEPEST} deep")
     work(20)
     fields = dict(given)
     kind = fields.pop("kind", None)
@@ -99,12 +95,12 @@ def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
     unknown = sorted(str(name) for name in fields.keys() - rule.fields.keys())
     if unknown:
         raise Malformed(f"{kind} has the unknown field {unknown[0]!r:.60}")
+    if "steps" in given and (type(steps) is not int or not 0 <= steps <= LARGEST_COUNT):
+        raise Malformed(f"steps of {kind} must be a count of at most 2**53, got {steps!r:.60}")
+    depth += "steps" in given
+    if depth > DEEPEST:
+        raise Malformed(f"mechanisms are nested more than {DEEPEST} deep")
     made: dict[str, Any] = {"kind": kind}
-    if "steps" in given:
-        if type(steps) is not int or not 0 <= steps <= LARGEST_COUNT:
-            raise Malformed(f"steps of {kind} must be a count of at most 2**53, got {steps!r:.60}")
-        depth += 1
-    deepest = depth
     for name, (check, default) in rule.fields.items():
         # Null says that an optional field is absent, to the library too.
         if name not in fields or (default is None and fields[name] is None):
@@ -113,24 +109,21 @@ def _read(given: Any, depth: int) -> tuple[dict[str, Any], int]:
             if default is not None:
                 made[name] = default
             continue
-        given_value = fields[name]
+        value = fields[name]
         if check is _mechanism:
-            made[name], reached = _read(given_value, depth + 1)
-        elif check is _mechanisms and isinstance(given_value, list) and given_value:
-            parts = [_read(part, depth + 1) for part in given_value]
-            made[name], reached = [part for part, _ in parts], max(deep for _, deep in parts)
+            made[name] = _read(value, depth + 1)
+        elif check is _mechanisms and isinstance(value, list) and value:
+            made[name] = [_read(part, depth + 1) for part in value]
         else:
-            made[name], reached = check(given_value), depth
+            made[name] = check(value)
         if made[name] is None:
-            raise Malformed(f"{name} of {kind} cannot be {given_value!r:.60}")
-        deepest = max(deepest, reached)
-    if rule.whole is not None:
-        wrong = rule.whole(made)
-        if wrong is not None:
-            raise Malformed(f"{kind}: {wrong}")
+            raise Malformed(f"{name} of {kind} cannot be {value!r:.60}")
+    wrong = None if rule.whole is None else rule.whole(made)
+    if wrong is not None:
+        raise Malformed(f"{kind}: {wrong}")
     if "steps" in given:
-        made = {"kind": "self_composed", "count": steps, "mechanism": made}
-    return made, deepest
+        return {"kind": "self_composed", "count": steps, "mechanism": made}
+    return made
 
 
 # -- single fields ------------------------------------------------------------------------------

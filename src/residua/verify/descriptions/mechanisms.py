@@ -2,7 +2,7 @@
 
 One direction is derived (`remove`, or `replace`, which dominates both orders): the other is its
 reversal, and every check that is not symmetric by itself looks at both. What has no formula here
-raises `Underivable`, and the step stays undecided.
+raises `Unknown`, and the step stays undecided.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from residua.verify.arithmetic.balls import exact, written
+from residua.verify.arithmetic import exact, written
 from residua.verify.descriptions.configurations import UNREADABLE, Tables
-from residua.verify.descriptions.fields import Fields, Malformed, read
+from residua.verify.descriptions.fields import Fields, read
 from residua.verify.losses.factors import (
     CutOff,
     DiscreteGaussian,
@@ -27,6 +27,7 @@ from residua.verify.losses.factors import (
     Response,
     Revealed,
     Stated,
+    Unknown,
     together,
 )
 from residua.verify.losses.pairs import (
@@ -39,10 +40,6 @@ from residua.verify.losses.pairs import (
 )
 
 _REPLACE = "replace-one"
-
-
-class Underivable(Exception):
-    """The loss of a description cannot be derived; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,7 @@ class StepQuery:
 
 def loss_of(description: Any, relation: str | None) -> Loss:
     """The loss of a described mechanism under a neighbouring relation (add-remove unless named)."""
-    try:
-        return _loss(read(description), relation or "add-remove")
-    except Malformed as error:
-        raise Underivable(str(error)) from None
+    return _loss(read(description), relation or "add-remove")
 
 
 def _loss(fields: Fields, relation: str) -> Loss:
@@ -72,11 +66,11 @@ def _loss(fields: Fields, relation: str) -> Loss:
     kind = fields["kind"]
     declared = fields.get("relation")
     if declared is not None and declared != relation:
-        raise Underivable(f"{kind} is declared for {declared}, the budget is for {relation}")
+        raise Unknown(f"{kind} is declared for {declared}, the budget is for {relation}")
     try:
         return _KINDS[kind](fields, relation)
     except UNREADABLE as error:
-        raise Underivable(f"{kind} cannot be read: {error!r}") from None
+        raise Unknown(f"{kind} cannot be read: {error!r}") from None
 
 
 def units_of(description: Any) -> list[str]:
@@ -141,7 +135,7 @@ def _truncated_laplace(f: Fields, _relation: str) -> Loss:
     if d == 0:
         return Loss()
     if d >= 2 * a:
-        raise Underivable("noise that is cut off this far reveals everything")
+        raise Unknown("noise that is cut off this far reveals everything")
     lost = CutOff(a / b, d / b)
     if d >= a:
         core = Noise((2 * a - d) / b, None, Fraction(0))
@@ -152,7 +146,7 @@ def _truncated_laplace(f: Fields, _relation: str) -> Loss:
 
 def _randomized_response(f: Fields, relation: str) -> Loss:
     if relation == "add-remove":
-        raise Underivable("randomized response has no pair under add-remove")
+        raise Unknown("randomized response has no pair under add-remove")
     k = f["num_buckets"]
     if "noise_parameter" in f:
         share = exact(f["noise_parameter"])
@@ -197,7 +191,7 @@ def _subsampled(f: Fields, relation: str) -> Loss:
 
 def _mixture(f: Fields, relation: str) -> Loss:
     if relation == _REPLACE:
-        raise Underivable("a mixture of Gaussians has no pair under replace-one")
+        raise Unknown("a mixture of Gaussians has no pair under replace-one")
     weights: dict[float, Fraction] = {}
     for shift, weight in zip(f["sensitivities"], f["probabilities"], strict=True):
         if weight:
@@ -217,32 +211,28 @@ def _poisson(f: Fields, relation: str) -> Loss:
     if inner["kind"] == "gaussian":
         return _subsampled({**inner, "sampling_rate": f["sampling_rate"]}, relation)
     if relation == _REPLACE:
-        raise Underivable("no formula for a Poisson sample under replace-one")
-    whole = _loss(inner, relation)
-    if rate == 0 or whole.is_identity:
-        return Loss()
-    if rate == 1:
-        return whole
-    return _one(Sampled(_single(whole), rate))
+        raise Unknown("no formula for a Poisson sample under replace-one")
+    return _sample(f, relation, rate, Sampled)
 
 
 def _without_replacement(f: Fields, relation: str) -> Loss:
     if relation != _REPLACE:
-        raise Underivable("a sample of fixed size has a pair under replace-one only")
-    rate = Fraction(f["sample_size"], f["source_size"])
+        raise Unknown("a sample of fixed size has a pair under replace-one only")
+    return _sample(f, relation, Fraction(f["sample_size"], f["source_size"]), Drawn)
+
+
+def _sample(
+    f: Fields, relation: str, rate: Fraction, sampled: Callable[[Factor, Fraction], Factor]
+) -> Loss:
+    """The loss of a sample at this rate of a single factor."""
     whole = _loss(f["mechanism"], relation)
     if rate == 0 or whole.is_identity:
         return Loss()
     if rate == 1:
         return whole
-    return _one(Drawn(_single(whole), rate))
-
-
-def _single(loss: Loss) -> Factor:
-    """A single factor whose law is finite, to be sampled."""
-    if loss.variance or loss.stated or len(loss.factors) != 1 or loss.factors[0][1] != 1:
-        raise Underivable("no formula for a sample of a composition")
-    return loss.factors[0][0]
+    if whole.variance or whole.stated or len(whole.factors) != 1 or whole.factors[0][1] != 1:
+        raise Unknown("no formula for a sample of a composition")
+    return _one(sampled(whole.factors[0][0], rate))
 
 
 def _zcdp(f: Fields, _relation: str) -> Loss:
@@ -265,7 +255,7 @@ def _rdp(f: Fields, _relation: str) -> Loss:
 def _from_atoms(f: Fields, relation: str) -> Loss:
     pairs = from_atoms(f["losses"], f["masses"], f["mass_at_infinity"])
     if pairs is None:
-        raise Underivable("masses times e^-loss are too close to the middle of two floats")
+        raise Unknown("masses times e^-loss are too close to the middle of two floats")
     return _finite(pairs, relation)
 
 

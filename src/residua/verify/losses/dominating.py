@@ -23,8 +23,7 @@ from functools import partial
 from flint import arb, arb_poly
 
 from residua.provable import MOST_ATOMS
-from residua.verify.arithmetic.balls import Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import counted_cache, reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, bits, counted_cache, near, reserve_memory, work
 from residua.verify.losses.factors import Factor, Loss, Unknown
 from residua.verify.losses.hockey_stick import curve, known_curve
 from residua.verify.losses.laws import Finite, gaussian_curve
@@ -32,8 +31,6 @@ from residua.verify.losses.laws import Finite, gaussian_curve
 FINENESS = (0.006, 0.001, 0.0004)
 """Distances of points beside the size of the loss, to be tried in turn. Lattice points are three
 times as far apart at first, beside the size of the smallest factor."""
-_LEVEL = 1e-3
-"""The part of the slack that may lie beyond the last point."""
 LONGEST_LATTICE = 1 << 17
 """The most points of a lattice: more are beyond the limits of work and memory."""
 
@@ -50,7 +47,8 @@ def law_above(loss: Loss, eta: Fraction, fine: float) -> Callable[[], Finite] | 
     if eta == 0 and any(factor.unbounded for factor, _ in loss.factors):
         return None
     whole = sum(size**2 * n for size, (_, n) in zip(known, loss.factors, strict=True)) ** 0.5
-    level = _LEVEL * float(eta)
+    # So much of the slack may lie beyond the last point.
+    level = 1e-3 * float(eta)
     if len(loss.factors) == 1 and loss.factors[0][1] == 1 and not loss.variance:
         factor = loss.factors[0][0]
 
@@ -201,8 +199,8 @@ class Lattice:
             self.d,
             self.low + other.low,
             tuple(masses),
-            1 - (1 - self.plus) * (1 - other.plus),
-            1 - (1 - self.minus) * (1 - other.minus),
+            self.plus + (1 - self.plus) * other.plus,
+            self.minus + (1 - self.minus) * other.minus,
         )
 
     def power(self, n: int, reach: int, tail: float) -> Lattice:

@@ -19,8 +19,7 @@ from functools import cached_property
 
 from flint import acb, arb, ctx
 
-from residua.verify.arithmetic.balls import Ball, ball, near, normal
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, near, normal, reserve_memory, work
 from residua.verify.losses.laws import Central, Finite, Law, mirrored
 
 _MOST_TERMS = 1 << 15
@@ -424,3 +423,15 @@ def together(losses: Iterable[Loss]) -> Loss:
         for box, n in loss.stated:
             stated[box] = stated.get(box, 0) + n
     return Loss(variance, tuple(factors.items()), tuple(stated.items()))
+
+
+def without_common(one: Loss, two: Loss) -> tuple[Loss, Loss]:
+    """Two compositions without the variance and the factors that are in both of them."""
+
+    def beyond(loss: Loss, other: Loss) -> Loss:
+        there = dict(other.factors)
+        counts = ((factor, n - there.get(factor, 0)) for factor, n in loss.factors)
+        more = max(Fraction(0), loss.variance - other.variance)
+        return Loss(more, tuple((factor, n) for factor, n in counts if n > 0), loss.stated)
+
+    return beyond(one, two), beyond(two, one)

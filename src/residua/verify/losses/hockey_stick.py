@@ -11,17 +11,13 @@ Curves of single factors are for `t >= 0`, in either direction.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial, reduce
-from itertools import accumulate
 
 from flint import arb, ctx
 
 from residua.provable import MOST_ATOMS
-from residua.verify.arithmetic.balls import Ball, ball, bits, near, normal
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, ball, bits, near, normal, reserve_memory, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -47,13 +43,13 @@ def larger_height(loss: Loss, t: Ball) -> Ball | None:
 
 def split(loss: Loss) -> tuple[Ball, Loss]:
     """The mass at infinity that splits off, and what is left."""
-    kept, parts = arb(1), []
+    log_kept, parts = arb(0), []
     for factor, n in loss.factors:
         if isinstance(factor, Revealing):
-            kept *= (1 - factor.missing()) ** n
+            log_kept += n * (-factor.missing()).log1p()
         else:
             parts.append((factor, n))
-    return 1 - kept, Loss(loss.variance, tuple(parts), loss.stated)
+    return -log_kept.expm1(), Loss(loss.variance, tuple(parts), loss.stated)
 
 
 def curve_of(loss: Loss, back: bool = False) -> Curve | None:
@@ -87,7 +83,7 @@ def curve_of(loss: Loss, back: bool = False) -> Curve | None:
     lists = _in_short_lists(finite, 1 if smooth else 2)
     if lists is None:
         return None
-    inner = smooth[0] if smooth else Steps(lists.pop()) if len(lists) > 1 else None
+    inner = smooth[0] if smooth else lists.pop().curve if len(lists) > 1 else None
     outer = lists[0] if lists else None
 
     def height(t: Ball) -> Ball:
@@ -169,44 +165,6 @@ def _anywhere(factor: Factor, back: bool) -> Curve:
         return arb(0).union(arb(1)) if found is None else found
 
     return height
-
-
-@dataclass
-class Steps:
-    """The curve of a finite law at many points: sums over its largest losses are made once."""
-
-    law: Finite
-
-    def __post_init__(self) -> None:
-        law = self.law
-        work(4 * len(law.z))
-        reserve_memory(8 * len(law.z))
-        order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
-        self.p, self.q, self.z = ([side[i] for i in order] for side in (law.p, law.q, law.z))
-        self.at = [near(z) for z in self.z]
-        self.above = [(arb(0), arb(0))]
-        for p, q in zip(reversed(self.p), reversed(self.q), strict=True):
-            over, under = self.above[-1]
-            self.above.append((over + p, under + q))
-        self.above.reverse()
-        # All from a place on lie above the first of these, all before it below the second.
-        self.least = list(accumulate(reversed(self.z), arb.min))[::-1]
-        self.most = list(accumulate(self.z, arb.max))
-
-    def __call__(self, t: Ball) -> Ball:
-        """`Σ (p - e^t q)_+`: surely positive terms from the sums, doubtful ones one by one."""
-        work(4)
-        x, middle = t.exp(), near(t)
-        first = last = bisect_right(self.at, middle)
-        while last < len(self.z) and not self.least[last] > t:
-            last += 1
-        while first > 0 and not self.most[first - 1] < t:
-            first -= 1
-        over, under = self.above[last]
-        total = self.law.p_inf + over - x * under
-        for i in range(first, last):
-            total += (self.p[i] - x * self.q[i]).max(arb(0))
-        return total
 
 
 # -- curves of single factors --------------------------------------------------------------------

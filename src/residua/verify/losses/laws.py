@@ -7,47 +7,30 @@ largest law of range `e` (exponential mechanism). Both give the *rise*:
 
     a(t) = Σ p (h_m(t-z) - Φ(u)) + q x Φ(w),     u = m/2 - t/m,  w = u - m,  x = e^t,
 
-what composing with `G_m` adds to the curve of `G_m`, masses at infinity left out, with three
-derivatives: from `h_m' = -x Φ(w)` and `φ(u) = x φ(w)`, without differences of nearly equal numbers
-but those that the loss itself has.
+what composing with `G_m` adds to the curve of `G_m`, masses at infinity left out, with its slope:
+from `h_m' = -x Φ(w)` and `φ(u) = x φ(w)`, without differences of nearly equal numbers but those
+that the loss itself has.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import Ball, density, near, normal
-from residua.verify.arithmetic.clusters import Cluster, clusters_of
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import Ball, density, near, normal, reserve_memory, work
 
-Jet = tuple[Ball, Ball, Ball, Ball]
-"""A value and three derivatives."""
+Jet = tuple[Ball, Ball]
+"""A value and its slope."""
 
 
 def tail_at(place: Ball) -> Callable[[Ball], Ball]:
     """`Φ`, or right of 0 `Φ - 1`: up to a constant, without losing the tail at this place."""
     return (lambda u: -normal(-u)) if place > 0 else normal
-
-
-def _jet(x: Ball, m: Ball, u0: Ball, sums: Jet, kept_p: Ball, kept_q: Ball) -> Jet:
-    """A rise and its derivatives.
-
-    From the sums of `p` times what `Φ(u)` gains, of `q` times what `Φ(w)` gains, of `p φ(u)` and
-    of `p u φ(u)`, and the masses that are not at infinity.
-    """
-    first, second, third, fourth = sums
-    at_0 = density(u0)
-    fall = x * second
-    beside = (kept_p - kept_q) * at_0 / m
-    bent = (third - kept_q * at_0) / m
-    more = (fourth - kept_q * u0 * at_0) / (m * m)
-    two = -fall + bent + beside * u0 / m
-    three = -fall + bent + more + beside * (u0 * u0 - 1) / (m * m)
-    return first - fall, -fall + beside, two, three
 
 
 @dataclass(frozen=True)
@@ -82,10 +65,6 @@ class Finite:
             largest = largest.max(z)
         return largest
 
-    @cached_property
-    def _clusters(self) -> dict[float, tuple[list[Cluster], list[int]]]:
-        return {}
-
     @property
     def missing(self) -> Ball:
         """The larger mass at infinity."""
@@ -99,59 +78,71 @@ class Finite:
         return sum(self.p, arb(0)), sum(self.q, arb(0))
 
     def rise(self, t: Ball, m: Ball) -> Jet:
-        scale = near(m)
-        if scale not in self._clusters:
-            self._clusters[scale] = clusters_of(self.p, self.q, self.z, m)
-        clusters, apart = self._clusters[scale]
-        alone = list(apart)
-        x, u0 = t.exp(), m / 2 - t / m
+        work(16 * len(self.z) + 16)
+        u0 = m / 2 - t / m
         w0 = u0 - m
         left, right = tail_at(u0), tail_at(w0)
         at_u, at_w = left(u0), right(w0)
-        first, second, third, fourth = arb(0), arb(0), arb(0), arb(0)
-        for cluster in clusters:
-            u = u0 + cluster.centre / m
-            sums = cluster.sums(u, u - m, m)
-            if sums is None:
-                alone += cluster.places
-                continue
-            first, second = first + sums[0], second + sums[1]
-            third, fourth = third + sums[2], fourth + sums[3]
-            if not cluster.centre.is_zero():
-                first += cluster.p.upto(1)[0] * (left(u) - at_u)
-                second += cluster.q.upto(1)[0] * (right(u - m) - at_w)
-        work(16 * len(alone) + 16)
-        for i in alone:
-            u = u0 + self.z[i] / m
-            mass = self.p[i] * density(u)
-            first += self.p[i] * (left(u) - at_u)
-            second += self.q[i] * (right(u - m) - at_w)
-            third += mass
-            fourth += mass * u
-        return _jet(x, m, u0, (first, second, third, fourth), *self._kept)
+        first, second = arb(0), arb(0)
+        for p, q, z in zip(self.p, self.q, self.z, strict=True):
+            step = z / m
+            first += p * (left(u0 + step) - at_u)
+            second += q * (right(w0 + step) - at_w)
+        fall, (over, under) = t.exp() * second, self._kept
+        return first - fall, (over - under) * density(u0) / m - fall
 
     def moment(self, s: Ball) -> Ball:
         """`E e^{sZ}` over what is not at infinity."""
         work(2 * len(self.p))
         return sum((p * (s * z).exp() for p, z in zip(self.p, self.z, strict=True)), arb(0))
 
+    @cached_property
+    def _steps(self) -> Steps:
+        return Steps(self)
+
     def curve(self, t: Ball) -> Ball:
-        """`h(e^t)`."""
-        work(1 + len(self.p))
-        x = t.exp()
-        total = self.p_inf
-        for p, q in zip(self.p, self.q, strict=True):
+        """`h(e^t) = Σ (p - e^t q)_+`: surely positive terms from sums, doubtful ones one by one."""
+        steps, x = self._steps, t.exp()
+        doubtful, over, under = steps.beyond(t)
+        total = self.p_inf + over - x * under
+        for p, q in doubtful:
             total += (p - x * q).max(arb(0))
         return total
 
     def slope(self, t: Ball) -> Ball:
         """The slope of the curve in `ln x`; where that jumps, all in between."""
-        work(1 + len(self.p))
-        beyond = arb(0)
-        for q, z in zip(self.q, self.z, strict=True):
-            if not z < t:
-                beyond += q if z > t else arb(0).union(q)
-        return -t.exp() * beyond
+        doubtful, _, under = self._steps.beyond(t)
+        return -t.exp() * sum((arb(0).union(q) for _, q in doubtful), under)
+
+
+class Steps:
+    """The outcomes of a finite law in order, and the masses beyond each: made once."""
+
+    def __init__(self, law: Finite) -> None:
+        work(4 * len(law.z))
+        reserve_memory(8 * len(law.z))
+        outcomes = sorted(zip(law.p, law.q, law.z, strict=True), key=lambda each: near(each[2]))
+        self.masses = [(p, q) for p, q, _ in outcomes]
+        z = [loss for _, _, loss in outcomes]
+        self.at = [near(loss) for loss in z]
+        self.above = [(arb(0), arb(0))]
+        for p, q in reversed(self.masses):
+            over, under = self.above[-1]
+            self.above.append((over + p, under + q))
+        self.above.reverse()
+        # All from a place on lie above the first of these, all before it below the second.
+        self.least = list(accumulate(reversed(z), arb.min))[::-1]
+        self.most = list(accumulate(z, arb.max))
+
+    def beyond(self, t: Ball) -> tuple[list[tuple[Ball, Ball]], Ball, Ball]:
+        """The outcomes that may lie on either side of `t`, and the masses that lie beyond it."""
+        first = last = bisect_right(self.at, near(t))
+        while last < len(self.at) and not self.least[last] > t:
+            last += 1
+        while first > 0 and not self.most[first - 1] < t:
+            first -= 1
+        work(4 + last - first)
+        return self.masses[first:last], *self.above[last]
 
 
 @dataclass(frozen=True)
@@ -192,25 +183,24 @@ class Central:
         left, right, middle = tail_at(u0), tail_at(w0), tail_at(-t)
         at_u, at_w = left(u0), right(w0)
         scale = (t / 2 - m * m / 8).exp()
-        first, second, third, fourth = arb(0), arb(0), arb(0), arb(0)
+        first, second = arb(0), arb(0)
         for sign, p, q in zip((-1, 1), self.atoms.p, self.atoms.q, strict=True):
             z = sign * self.e
-            u, lift = u0 + z / m, (z / 2).exp()
-            mass, over_u, over_w = p * density(u), left(u) - at_u, right(u - m) - at_w
-            spread, slope = scale * middle((z - t) / m), scale * density((z - t) / m) / m
-            weight = sign * self.height
-            first += p * over_u + weight * 2 * (lift * over_u - spread)
-            second += q * over_w - weight * 2 * (over_w / lift - spread / x)
-            third += mass + weight * m * spread
-            fourth += mass * u + weight * m * m * (spread / 2 - slope)
-        return _jet(x, m, u0, (first, second, third, fourth), arb(1), arb(1))
+            lift, spread = (z / 2).exp(), scale * middle((z - t) / m)
+            over_u, over_w = left(u0 + z / m) - at_u, right(w0 + z / m) - at_w
+            weight = sign * self.height * 2
+            first += p * over_u + weight * (lift * over_u - spread)
+            second += q * over_w - weight * (over_w / lift - spread / x)
+        fall = x * second
+        return first - fall, -fall
 
     def moment(self, s: Ball) -> Ball:
         """`E e^{sZ}`."""
         work(10)
         far = s + arb(1) / 2
-        share = (far * self.e).sinh() / (2 * far * (self.e / 2).sinh())
-        return self.w * (far * self.e).cosh() / (self.e / 2).cosh() + (1 - self.w) * share
+        up, down = (far * self.e).exp(), (-far * self.e).exp()
+        share = (up - down) / (4 * far * (self.e / 2).sinh())
+        return self.w * (up + down) / (2 * (self.e / 2).cosh()) + (1 - self.w) * share
 
     def curve(self, t: Ball) -> Ball:
         """`h(e^t)`."""
@@ -237,32 +227,21 @@ def mirrored(p: Sequence[Ball], z: Sequence[Ball]) -> Finite:
 
 
 def gaussian_rise(t: Ball, m: Ball, mu: Ball) -> Jet:
-    """`h_mu - h_m` with three derivatives."""
+    """`h_mu - h_m` and its slope."""
     work(32)
-    x = t.exp()
     u, v = m / 2 - t / m, mu / 2 - t / mu
     left, right = tail_at(u), tail_at(u - m)
-    fall = x * (right(v - mu) - right(u - m))
-    at_u, at_v = density(u), density(v)
-    bent = at_v / mu - at_u / m
-    more = v * at_v / (mu * mu) - u * at_u / (m * m)
-    return left(v) - left(u) - fall, -fall, -fall + bent, -fall + bent + more
+    fall = t.exp() * (right(v - mu) - right(u - m))
+    return left(v) - left(u) - fall, -fall
 
 
 def slack_rise(t: Ball, m: Ball, plus: Ball, minus: Ball) -> Jet:
-    """`plus (1 - Φ(u)) + minus x Φ(w)` with three derivatives: what slack leaves to `h_m`."""
+    """`plus (1 - Φ(u)) + minus x Φ(w)` and its slope: what slack leaves to `h_m`."""
+    if plus.is_zero() and minus.is_zero():
+        return arb(0), arb(0)
     u = m / 2 - t / m
-    at = density(u)
-    beyond, under = normal(-u), t.exp() * normal(u - m)
-    one, two, three = at / m, u * at / (m * m), (u * u - 1) * at / (m * m * m)
-    down = under - one
-    bent = down - two
-    return (
-        plus * beyond + minus * under,
-        plus * one + minus * down,
-        plus * two + minus * bent,
-        plus * three + minus * (bent - three),
-    )
+    beyond, under, at = normal(-u), t.exp() * normal(u - m), density(u) / m
+    return plus * beyond + minus * under, plus * at + minus * (under - at)
 
 
 def gaussian_curve(t: Ball, mu: Ball) -> Ball:
@@ -281,7 +260,7 @@ def composition(laws: Sequence[Finite]) -> Finite:
         p = tuple(a * b for a in whole.p for b in law.p)
         q = tuple(a * b for a in whole.q for b in law.q)
         z = tuple(a + b for a in whole.z for b in law.z)
-        p_inf = 1 - (1 - whole.p_inf) * (1 - law.p_inf)
-        q_inf = 1 - (1 - whole.q_inf) * (1 - law.q_inf)
+        p_inf = whole.p_inf + (1 - whole.p_inf) * law.p_inf
+        q_inf = whole.q_inf + (1 - whole.q_inf) * law.q_inf
         whole = Finite(p, q, z, p_inf, q_inf, whole.symmetric and law.symmetric)
     return whole

@@ -9,8 +9,7 @@ from math import fsum
 
 from flint import acb, arb
 
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, rational
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import BITS, Ball, ball, bits, exact, rational, work
 from residua.verify.losses.factors import Factor, Pairs, integral
 from residua.verify.losses.laws import Central, Finite, mirrored
 

@@ -18,7 +18,7 @@ from functools import reduce
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import BITS, LADDER, Ball, ball, bits, near, nine_digits
+from residua.verify.arithmetic import BITS, LADDER, Ball, ball, bits, near, nine_digits, upper
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -28,8 +28,7 @@ from residua.verify.losses.factors import (
     Unknown,
 )
 from residua.verify.losses.laws import Finite
-from residua.verify.proofs.comparisons import prove_at_most
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, prove_at_most, proven, refuted, undecided
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,12 @@ class Cost:
     rest: Callable[[], Ball] = arb
     tight: bool = True
     """Whether it is the cost itself and not a bound."""
+
+    @property
+    def upper(self) -> Fraction:
+        """A rational that is at least the cost."""
+        with bits(LADDER[0]):
+            return self.exact + upper(self.rest())
 
     @property
     def is_exact(self) -> bool:
@@ -147,8 +152,6 @@ def log_moment(loss: Loss, s: Ball, back: bool) -> Ball:
             if factor.law() is not None:
                 raise Infinite("Rényi divergences are infinite: there is mass at infinity")
             raise Unknown("no formula for its Rényi divergence")
-        if not moment > 0:
-            raise Unknown("its Rényi divergence is not known well enough")
         total += n * moment.log()
     return total
 

@@ -17,15 +17,22 @@ from typing import Any
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near, written
+from residua.verify.arithmetic import BITS, Ball, ball, bits, near, written
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import Loss, Unknown, together
 from residua.verify.losses.hockey_stick import curve_of
 from residua.verify.proofs.additive import log_moment, renyi, renyi_within
-from residua.verify.proofs.comparisons import line_in_x, prove_below
 from residua.verify.proofs.partitions import guarantee_of
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    line_in_x,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 FirstProof = Callable[[Any, Any, Tables], Proof]
 StepProof = Callable[[Any, Any, Any, StepQuery], Proof]

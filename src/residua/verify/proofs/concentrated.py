@@ -1,8 +1,10 @@
 """The zCDP parameter: the least `ρ` with `D_α <= ρα` at all orders, in both directions.
 
 With `K(s) = ln E e^{sZ}` that is `K(s) <= ρ s (s+1)` for all `s > 0`. `K` is convex, `K(0) = 0`.
-From 0 on it is enough that `K'(0) <= ρ` and `K'' <= 2ρ`; beyond, chords of `K` are compared with
-the parabola; from where `ρ (s+1)` exceeds the largest loss `z` on, `K(s) <= s z` does.
+From 0 on it is enough that `K'(0) <= ρ` and `K'' <= 2ρ`, and `K''` grows by a factor of at most
+`e^{rw}` over a cell of width `w` if losses lie within a range `r`, as `|E(Z-EZ)³| <= r Var Z`.
+Beyond, chords of `K` are compared with the parabola; from where `ρ (s+1)` exceeds the largest loss
+`z` on, `K(s) <= s z` does.
 
 Randomized response has `K'(s) = e tanh((s+½)e)`, and `tanh(λx) <= λ tanh x` for `λ >= 1`: its
 parameter is `K'(0) = e tanh(e/2)`, the mean loss, and sums of such have the sum. What has unbounded
@@ -13,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
+from typing import Any
 
-from flint import arb
+from flint import arb, arb_series
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import Ball, ball, near, work
 from residua.verify.losses.factors import (
     DiscreteGaussian,
     Factor,
@@ -29,13 +31,17 @@ from residua.verify.losses.factors import (
     Revealing,
     Unknown,
 )
-from residua.verify.losses.laws import Central, Finite
+from residua.verify.losses.laws import Finite
 from residua.verify.proofs.additive import Cost, enough_taken, log_moment
-from residua.verify.proofs.comparisons import prove_below
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
-
-_DEPTH = 30
-"""How often the first cell is halved: to a billionth of `1/sqrt(rho)`."""
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    at_growing_precision,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 
 def zcdp(spent: Fraction, loss: Loss) -> Proof:
@@ -66,13 +72,9 @@ def zcdp(spent: Fraction, loss: Loss) -> Proof:
         tight = all(isinstance(factor, DiscreteGaussian) for factor in lifted)
         return enough_taken("rho", spent, Cost(known, _means(bounded) if bounded else arb, tight))
     rest = Loss(factors=tuple(bounded))
-    proof = undecided("rho")
-    for precision in LADDER:
-        with bits(precision):
-            sides = (_below_parabola(rest, ball(spent - known), back) for back in rest.directions)
-            proof = all_of(list(sides))
-        if proof.verdict != "undecided":
-            break
+    proof = at_growing_precision(
+        lambda: all_of([_below_parabola(rest, spent - known, back) for back in rest.directions])
+    )
     if proof.verdict == "refuted" and lifted:
         return undecided(f"not shown through a loss above it: {proof.reason}")
     return proof
@@ -93,8 +95,8 @@ def _means(factors: list[tuple[Factor, int]]) -> Callable[[], Ball]:
     return total
 
 
-def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
-    top = arb(0)
+def _below_parabola(loss: Loss, most: Fraction, back: bool) -> Proof:
+    rho, top = ball(most), arb(0)
     for factor, n in loss.factors:
         largest = factor.top(back)
         if largest is None:
@@ -119,7 +121,7 @@ def _below_parabola(loss: Loss, rho: Ball, back: bool) -> Proof:
 
 def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
     """Up to which `s` the start settles it."""
-    first = _cumulants(loss, arb(0), back)[0]
+    first = _cumulants(loss, 0.0, back)[0]
     if first > rho:
         return refuted("rho falls by less than the mean loss")
     if not (first <= rho and rho > 0):
@@ -128,8 +130,8 @@ def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
     if reached > 0.0:
         return reached
     radius: float = 1.0 / near(rho) ** 0.5
-    for _ in range(_DEPTH):
-        # K lies below its chord from 0.
+    # K lies below its chord from 0, perhaps a billionth as long.
+    for _ in range(30):
         if log_moment(loss, arb(radius), back) <= rho * arb(radius):
             return radius
         radius *= 0.5
@@ -137,14 +139,12 @@ def _near_zero(loss: Loss, rho: Ball, back: bool, end: float) -> float | Proof:
 
 
 def _bends_less(loss: Loss, rho: Ball, back: bool, end: float) -> float:
-    """Up to which `s` all of `K'' <= 2ρ`: cell by cell, by the mean value theorem."""
+    """Up to which `s` all of `K'' <= 2ρ`: cell by cell, as `K''' <= r K''`."""
+    tops = [(factor.top(), factor.top(True)) for factor, _ in loss.factors]
+    most = reduce(arb.max, [one + two for one, two in tops if one is not None and two is not None])
     at, width = 0.0, 0.125
     while at < end:
-        cell = arb(at).union(arb(at + width))
-        middle = arb(at + 0.5 * width)
-        spread = _cumulants(loss, middle, back)[1]
-        bend = abs(_cumulants(loss, cell, back)[2]) * arb(0.5 * width)
-        if spread + bend <= 2 * rho:
+        if _cumulants(loss, at, back)[1] * (most * width).exp() <= 2 * rho:
             at += width
             width = max(width, 0.125 * at)
         else:
@@ -154,57 +154,13 @@ def _bends_less(loss: Loss, rho: Ball, back: bool, end: float) -> float:
     return at
 
 
-def _cumulants(loss: Loss, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
-    """Mean, variance and third cumulant of the loss tilted by `e^{sZ}`."""
-    total = [arb(0), arb(0), arb(0)]
-    for factor, n in loss.factors:
-        for k, part in enumerate(_tilted_cumulants(factor, s, back)):
-            total[k] += n * part
-    return total[0], total[1], total[2]
-
-
-def _tilted_cumulants(factor: Factor, s: Ball, back: bool) -> tuple[Ball, Ball, Ball]:
-    law = factor.law()
-    if law is None:
+def _cumulants(loss: Loss, s: float, back: bool) -> tuple[Ball, Ball]:
+    """Mean and variance of the loss tilted by `e^{sZ}`: `K'(s)` and `K''(s)`."""
+    laws = [factor.law() for factor, _ in loss.factors]
+    if None in laws:
         raise Unknown("no formula for its zCDP parameter")
-    if back:
-        law = law.reversed()
-    if not law.p_inf.is_zero():
-        raise Infinite("may reveal everything, which no rho covers")
-    work(8 * len(law.z) if isinstance(law, Finite) else 400)
-    m = [arb(0)] * 4
-    if isinstance(law, Central):
-        m = _flat_moments(law, s)
-        law = law.atoms
-    for p, z in zip(law.p, law.z, strict=True):
-        weight = p * (s * z).exp()
-        for k in range(4):
-            m[k] += weight
-            weight *= z
-    one, two, three = (m[k] / m[0] for k in (1, 2, 3))
-    return one, two - one * one, three - 3 * one * two + 2 * one**3
-
-
-def _flat_moments(law: Central, s: Ball) -> list[Ball]:
-    """`κ ∫ z^k e^{bz} dz` over `(-e, e)`, `b = s + ½`: a series of positive terms, or by parts."""
-    b, e = s + arb(1) / 2, law.e
-    if b * e < 1:
-        return [law.height * _series(b, e, k) for k in range(4)]
-    ends = (b * e).sinh(), (b * e).cosh()
-    found = [2 * ends[0] / b]
-    for k in range(1, 4):
-        found.append((2 * e**k * ends[k % 2] - k * found[-1]) / b)
-    return [law.height * each for each in found]
-
-
-def _series(b: Ball, e: Ball, k: int) -> Ball:
-    """`Σ b^j/j! · 2 e^{k+j+1}/(k+j+1)` over the `j` with `k + j` even, for `be < 1`."""
-    total = arb(0)
-    j = k % 2
-    term = 2 * e ** (k + 1) * ((b * e) if j else arb(1))
-    while j < 60:
-        total += term / (k + j + 1)
-        term = term * (b * e) ** 2 / ((j + 1) * (j + 2))
-        j += 2
-    # The rest falls faster than by half each time.
-    return total + arb(0).union(term)
+    work(sum(20 * len(law.z) if isinstance(law, Finite) else 100 for law in laws))
+    at: Any = arb_series([arb(s), arb(1)], 3)
+    moments: Any = log_moment(loss, at, back)
+    _, mean, half = moments.coeffs()
+    return mean, 2 * half

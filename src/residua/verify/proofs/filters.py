@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from residua.provable import unprovable, unprovable_commit
-from residua.verify.arithmetic.balls import nine_digits, written
+from residua.verify.arithmetic import nine_digits, written
 from residua.verify.descriptions.configurations import (
     UNREADABLE,
     Config,
@@ -25,8 +25,8 @@ from residua.verify.descriptions.configurations import (
     belongs,
     misconfigured,
 )
-from residua.verify.descriptions.fields import Malformed, read
-from residua.verify.descriptions.mechanisms import StepQuery, Underivable
+from residua.verify.descriptions.fields import read
+from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.factors import Infinite, Loss, Unknown
 from residua.verify.proofs import (
     commits,
@@ -156,7 +156,7 @@ def _guarded(config: Any, states: list[Any], check: Callable[[Kind], Proof]) -> 
         return check(kind)
     except Unreadable as error:
         return refuted(str(error))
-    except (Malformed, Underivable, Unknown) as error:
+    except Unknown as error:
         return undecided(str(error))
     except Infinite as error:
         return refuted(str(error))

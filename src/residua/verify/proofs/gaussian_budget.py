@@ -13,19 +13,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from itertools import accumulate, pairwise
+from functools import partial
+from math import nextafter
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, near, normal, quantile, upper
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, near, normal, upper
 from residua.verify.losses.dominating import FINENESS, law_above
 from residua.verify.losses.factors import Loss, Revealing, Unknown, together
 from residua.verify.losses.hockey_stick import larger_height, law_of
-from residua.verify.losses.laws import Central, Finite, Law
-from residua.verify.proofs.comparisons import line_in_x, prove_at_most, prove_below
-from residua.verify.proofs.residue import prove_residue, query_by_query
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.losses.laws import Law
+from residua.verify.proofs.additive import missing_mass
+from residua.verify.proofs.residue import Reserves, prove_residue, query_by_query
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    at_growing_precision,
+    line_in_x,
+    prove_at_most,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 
 def gdp_residue(before: Fraction, after: Fraction, loss: Loss) -> Proof:
@@ -56,35 +66,32 @@ def approximate_gdp_residue(
         rest, lost, least = split
         if lost > eta:
             # Charged as written, factor by factor: sums bound what composes.
-            lost = min(lost, _written_mass(loss))
-        if lost > eta and _written_mass(loss) > d - d_after:
+            lost = min(lost, missing_mass(loss).upper)
+        if lost > eta and missing_mass(loss).upper > d - d_after:
             why = "delta falls by less than the mass at infinity"
             return refuted(why) if least > eta else undecided(why)
         eta = max(Fraction(0), 1 - (1 - eta) / (1 - lost)) if lost < 1 else Fraction(0)
     if not rest.factors:
         return proven("mu² and delta fall by at least their costs")
-    return _any_law(rest, m2, v, eta, tight)
+    return prove_law(rest, m2, v, eta, tight)
 
 
-def _is_single(rest: Loss) -> bool:
-    return len(rest.factors) == 1 and rest.factors[0][1] == 1
+def prove_law(
+    rest: Loss,
+    m2: Fraction,
+    v: Fraction,
+    eta: Fraction,
+    tight: bool = True,
+    reserves: Reserves = tuple,
+    start: Fraction = Fraction(0),
+) -> Proof:
+    """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}` by a law of `L`, or by finer and finer ones above it.
 
-
-def _chords_below(law: Central, nu: Ball, slack: Ball) -> Proof:
-    """Whether a law with a density lies below `G_nu ⊕ R_{0,η}`, by chords through its curve."""
-
-    def tangent(t: Ball) -> Callable[[Ball], Ball]:
-        a, kept = nu / 2 - t / nu, 1 - slack
-        fall = kept * t.exp() * normal(a - nu)
-        return line_in_x(t, kept * normal(a) - fall + slack, -fall)
-
-    return prove_below(law.curve, tangent, 0.0, near(law.e) * (1 + 1e-9))
-
-
-def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) -> Proof:
+    Up to reserves, and from `t = start` on (`residue.py`). Only a tight law refutes.
+    """
     if eta and _lies_within_slack(rest, eta):
         return proven("the loss lies within the slack that was taken")
-    make: Callable[[], Law] | None = law_of(rest)
+    make = law_of(rest)
     many = sum(n for _, n in rest.factors) > 1
     if not eta and (make is None or many):
         # Not tight, but soon done where outcomes are many.
@@ -92,31 +99,19 @@ def _any_law(rest: Loss, m2: Fraction, v: Fraction, eta: Fraction, tight: bool) 
         if apart.verdict == "proven":
             return apart
     if make is not None:
-        return _compare_with_budget(make, m2, v, eta, tight)
+        return _compare_with_budget(make, m2, v, eta, tight, reserves, start)
     proof = undecided("too many outcomes, or no formula for their law")
     for fine in FINENESS:
         make = law_above(rest, eta, fine)
         if make is None:
             break
         try:
-            proof = _compare_with_budget(make, m2, v, eta, False)
+            proof = _compare_with_budget(make, m2, v, eta, False, reserves, start)
         except Unknown as error:
-            proof = proof if fine < FINENESS[0] else undecided(str(error))
-            break
-        if proof.verdict == "proven" or (eta and not _is_single(rest)):
+            return proof if fine < FINENESS[0] else undecided(str(error))
+        if proof.verdict == "proven":
             break
     return proof
-
-
-def _written_mass(loss: Loss) -> Fraction:
-    total = Fraction(0)
-    for factor, n in loss.factors:
-        if factor.written_missing is None:
-            with bits(LADDER[0]):
-                total += n * upper(factor.missing())
-        else:
-            total += n * factor.written_missing
-    return total
 
 
 def _too_little(loss: Loss, left: Fraction, spent: Fraction) -> Proof:
@@ -158,21 +153,27 @@ def _split(loss: Loss) -> tuple[Loss, Fraction, Fraction] | None:
 
 
 def _compare_with_budget(
-    make: Callable[[], Law], m2: Fraction, v: Fraction, eta: Fraction, tight: bool
+    make: Callable[[], Law],
+    m2: Fraction,
+    v: Fraction,
+    eta: Fraction,
+    tight: bool,
+    reserves: Reserves,
+    start: Fraction,
 ) -> Proof:
-    """`G_m ⊕ L ⪯ G_√v ⊕ R_{0,η}`; where the law is one above `L`, a disproof shows nothing."""
+    """The same for one law; where it is one above `L`, a disproof shows nothing."""
     if m2 == 0 or (m2 == v and not eta):
-        proof = below_gaussian(make, v - m2, eta)
+        proof = below_gaussian(make, v - m2, eta, start)
     elif m2 == v:
         with bits(LADDER[0]):
             if make().curve(arb(0)) <= ball(eta):
                 return proven("the loss lies within the slack that was taken")
         return undecided("only slack is taken, and the loss may exceed it")
     else:
-        proof = prove_residue(make, m2, v, eta)
+        proof = prove_residue(make, m2, v, eta, reserves, start)
         if proof.verdict == "undecided":
             # Tiny masses may be known too badly for that, and well enough for `L ⪯ G_√(v - m²)`.
-            below = below_gaussian(make, v - m2, eta)
+            below = below_gaussian(make, v - m2, eta, start)
             proof = below if below.verdict == "proven" else proof
     if proof.verdict == "refuted" and not tight:
         return undecided(f"not shown through a loss above it: {proof.reason}")
@@ -181,14 +182,12 @@ def _compare_with_budget(
 
 def _lies_within_slack(rest: Loss, eta: Fraction) -> bool:
     """Whether a loss lies below `R_{0,η}`, by its height at `x = 1`."""
-    for precision in LADDER:
-        with bits(precision):
-            found = larger_height(rest, arb(0))
-            if found is None or not found.is_finite() or found > ball(eta):
-                return False
-            if found <= ball(eta):
-                return True
-    return False
+
+    def sides() -> tuple[Ball, Ball]:
+        found = larger_height(rest, arb(0))
+        return arb("inf") if found is None else found, ball(eta)
+
+    return prove_at_most(sides, "", "").verdict == "proven"
 
 
 def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
@@ -203,61 +202,29 @@ def _absorb_unbounded(loss: Loss) -> tuple[Fraction, Loss, bool]:
     return variance, together(rest), tight
 
 
-def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction = Fraction(0)) -> Proof:
-    """Whether a law lies below `G_nu ⊕ R_{0,η}`."""
+def below_gaussian(make: Callable[[], Law], nu2: Fraction, eta: Fraction, start: Fraction) -> Proof:
+    """Whether a law lies below `G_nu ⊕ R_{0,η}` from `start` on, by chords through its curve."""
     if nu2 <= 0:
         return refuted("nothing is taken of mu²")
-    proof = undecided("not settled")
-    for precision in LADDER:
-        with bits(precision):
-            law, nu = make(), ball(nu2).sqrt()
-            if not law.missing.is_zero():
-                if law.missing > 0:
-                    return refuted("mass at infinity, which no Gaussian covers")
-                return undecided("mass at infinity that is not known to be none")
-            if isinstance(law, Finite):
-                proof = _vertices(law, nu, ball(1 - eta))
-            else:
-                proof = _chords_below(law, nu, ball(eta))
-        if proof.verdict != "undecided":
-            break
-    return proof
+
+    def compare() -> Proof:
+        law = make()
+        if law.missing > 0:
+            return refuted("mass at infinity, which no Gaussian covers")
+        if not law.missing.is_zero():
+            return undecided("mass at infinity that is not known to be none")
+        tangent = partial(_tangent, ball(nu2).sqrt(), ball(eta))
+        low, proofs = nextafter(float(start), 0.0), []
+        for side in [law] if law.symmetric else [law, law.reversed()]:
+            end = max(near(side.top) * (1 + 1e-9), low)
+            proofs.append(prove_below(side.curve, tangent, low, end))
+        return all_of(proofs)
+
+    return at_growing_precision(compare)
 
 
-def _vertices(law: Finite, nu: Ball, kept: Ball) -> Proof:
-    """The corners of the tradeoff curve lie on or above that of the other, which is convex.
-
-    For `G_nu ⊕ R_{0,η}` that is the one of `G_nu` with both errors scaled by `1-η`, and 0 beyond.
-    """
-    order = sorted(range(len(law.z)), key=lambda i: near(law.z[i]))
-    for i, j in pairwise(order):
-        if not law.z[i] < law.z[j]:
-            return undecided("losses that could not be told apart")
-    work(200 * len(order))
-    below, above = _tails([law.p[i] for i in order]), _tails([law.q[i] for i in order])
-    for (p_low, p_high), (q_low, q_high) in zip(below, above, strict=True):
-        if kept < 1:
-            if p_low >= kept or q_high >= kept:
-                continue
-            if not (p_low < kept and q_high < kept):
-                return undecided("errors could not be told from 1 - delta")
-            needed = -quantile(p_low / kept) - quantile(q_high / kept)
-        else:
-            needed = _upper_quantile(p_low, p_high) + _upper_quantile(q_high, q_low)
-        if needed > nu:
-            return refuted(f"the loss needs nu = {near(needed):.9g}, taken was {near(nu):.9g}")
-        if not needed <= nu:
-            return undecided("nu is not known well enough")
-    return proven("the loss lies below the Gaussian that was taken")
-
-
-def _tails(masses: list[Ball]) -> list[tuple[Ball, Ball]]:
-    """The masses up to each place and beyond it, but for the last."""
-    upto = list(accumulate(masses))[:-1]
-    beyond = list(accumulate(masses[::-1]))[-2::-1]
-    return list(zip(upto, beyond, strict=True))
-
-
-def _upper_quantile(mass: Ball, rest: Ball) -> Ball:
-    """`-Φ⁻¹(mass)`, from the smaller of mass and complement, which has the digits."""
-    return quantile(rest) if near(rest) < near(mass) else -quantile(mass)
+def _tangent(nu: Ball, slack: Ball, t: Ball) -> Callable[[Ball], Ball]:
+    """The line in `x` that touches the curve of `G_nu ⊕ R_{0,η}`."""
+    a, kept = nu / 2 - t / nu, 1 - slack
+    fall = kept * t.exp() * normal(a - nu)
+    return line_in_x(t, kept * normal(a) - fall + slack, -fall)

@@ -36,8 +36,7 @@ from typing import Any
 from flint import arb
 
 from residua.provable.forms import LARGEST_SIZE
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, normal, upper
-from residua.verify.arithmetic.work_limit import work
+from residua.verify.arithmetic import BITS, Ball, ball, bits, exact, normal, upper, work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amounts
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
 from residua.verify.losses.factors import (
@@ -48,6 +47,7 @@ from residua.verify.losses.factors import (
     Revealing,
     Unknown,
     together,
+    without_common,
 )
 from residua.verify.losses.hockey_stick import law_of
 from residua.verify.losses.laws import Central
@@ -166,30 +166,13 @@ def natural_step(config: Config, before: State, after: State, query: StepQuery) 
         wrong = _outside(loss, catalogue)
         if wrong:
             return refuted(wrong)
-    charge = _between(spent, now)
-    if charge is None or not below(loss, charge):
+    lost, charge = without_common(spent, now)
+    if not lost.is_identity or charge.stated or not below(loss, charge):
         return undecided("what is spent is not what was spent before plus the query")
-    members = catalogue if isinstance(catalogue, list) else []
-    if members and not any(_same(charge, loss_of(each, None)) for each in members):
+    members = [loss_of(each, None) for each in catalogue] if isinstance(catalogue, list) else []
+    if members and (Loss(), Loss()) not in [without_common(charge, each) for each in members]:
         return undecided("what was charged is not of the catalogue")
     return _stays_below(now, loss_of(config["budget"], None))
-
-
-def _same(one: Loss, two: Loss) -> bool:
-    """Whether two compositions have the same parts, in whatever order."""
-    return one.variance == two.variance and (
-        (dict(one.factors), dict(one.stated)) == (dict(two.factors), dict(two.stated))
-    )
-
-
-def _between(before: Loss, after: Loss) -> Loss | None:
-    """The factors that a composition gained; None where it lost some."""
-    had, has = dict(before.factors), dict(after.factors)
-    grown = {factor: n - had.pop(factor, 0) for factor, n in has.items()}
-    more = after.variance - before.variance
-    if before.stated or after.stated or had or more < 0 or min(grown.values(), default=0) < 0:
-        return None
-    return Loss(more, tuple((factor, n) for factor, n in grown.items() if n))
 
 
 def _outside(loss: Loss, family: str) -> str | None:
@@ -223,10 +206,6 @@ def _stays_below(spent: Loss, budget: Loss) -> Proof:
 # -- profiles -----------------------------------------------------------------------------------
 
 
-_WORK_OF_SIZE = 100
-"""Operations that a proof takes at most for each size of a plan, beside what it declares itself."""
-
-
 def _plan(tables: Tables, name: str) -> dict[str, Any]:
     content = tables.get(name)
     if content is None:
@@ -234,7 +213,8 @@ def _plan(tables: Tables, name: str) -> dict[str, Any]:
     try:
         plan = json.loads(content)
         sizes, draws = plan["points"], plan["draws"]
-        work(_WORK_OF_SIZE * len(sizes))
+        # So many operations for each size, beside what a proof declares itself.
+        work(100 * len(sizes))
         good = all(a < b for a, b in pairwise((0.0, *sizes)))
         good = good and len(draws) == max(0, len(sizes) - 1)
         if not good or plan["v"] != 1 or not all(type(n) is int and n >= 0 for n in draws):

@@ -16,7 +16,7 @@ from fractions import Fraction
 from flint import arb
 
 from residua.provable.forms import MOST_OUTCOMES
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, near
+from residua.verify.arithmetic import BITS, Ball, ball, bits, near
 from residua.verify.losses.dominating import FINENESS, LONGEST_LATTICE, Above, lattice_of
 from residua.verify.losses.factors import (
     Factor,
@@ -28,7 +28,6 @@ from residua.verify.losses.factors import (
     Unknown,
 )
 from residua.verify.losses.hockey_stick import (
-    Steps,
     curve,
     curve_of,
     known_curve,
@@ -42,9 +41,16 @@ from residua.verify.proofs.additive import (
     missing_mass,
     zcdp_within,
 )
-from residua.verify.proofs.comparisons import line_in_x, prove_below
 from residua.verify.proofs.gaussian_budget import gdp_residue
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    Proof,
+    all_of,
+    line_in_x,
+    prove_below,
+    proven,
+    refuted,
+    undecided,
+)
 
 
 def below(loss: Loss, other: Loss) -> bool:
@@ -228,8 +234,7 @@ def bounded_below(loss: Loss, other: Loss) -> bool:
         law = None if make is None else make()
         if left is None or not isinstance(law, Finite):
             return False
-        right = Steps(law)
-        heights = ((left(t), right(t)) for t in (arb(0), *law.z) if not t < 0)
+        heights = ((left(t), law.curve(t)) for t in (arb(0), *law.z) if not t < 0)
         return all(bool(a <= 0) or bool(a <= b) for a, b in heights)
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from residua.provable.forms import LARGEST_SIZE
 from residua.provable.partitions import POINTS, unpromised_partition
-from residua.verify.arithmetic.balls import BITS, ball, bits, exact, upper, written
+from residua.verify.arithmetic import BITS, ball, bits, exact, upper, written
 from residua.verify.descriptions.configurations import FAMILIES, UNREADABLE, misconfigured
-from residua.verify.descriptions.mechanisms import Underivable, loss_of, response
+from residua.verify.descriptions.mechanisms import loss_of, response
 from residua.verify.losses.factors import Infinite, Loss, Stated, Unknown
 from residua.verify.losses.hockey_stick import larger_height
 from residua.verify.proofs.additive import renyi
@@ -60,7 +60,7 @@ class Part:
             proofs = [alone if self.alike else _under(self.cap, guarantee_of(config))]
             for other in self.beside:
                 proofs.append(_under(self.cap, guarantee_of(config) + guarantee_of(other)))
-        except (Underivable, Unknown) as error:
+        except Unknown as error:
             return undecided(f"not shown to keep the parent's promise: {error}")
         except Infinite as error:
             return refuted(f"exceeds the parent's promise: {error}")

@@ -11,16 +11,15 @@ the curves of both.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from residua.provable import planned
 from residua.records import canonical
-from residua.verify.arithmetic.balls import exact
+from residua.verify.arithmetic import exact
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery, loss_of
-from residua.verify.losses.factors import Factor, Loss, Response, Revealed, together
+from residua.verify.losses.factors import Loss, Response, Revealed, together, without_common
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.order import below, bounded_below, single_below, within
 from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
@@ -88,7 +87,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
         return proven("no loss")
     if not any(taken) and old == new:
         return refuted("nothing is taken off the plan")
-    asked, covers = _without_common(loss, plan.composed(taken, old - new))
+    asked, covers = without_common(loss, plan.composed(taken, old - new))
     if asked.is_identity:
         return proven("takes off the plan what it is made of")
     if below(asked, covers):
@@ -110,24 +109,6 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
         if bounded_below(rest + asked, rest + covers.rest):
             return proven("the query and what is left of the plan lie below what was left before")
     return undecided("a query off the plan, not shown to fit into what it takes off")
-
-
-def _without_common(one: Loss, two: Loss) -> tuple[Loss, Loss]:
-    """Two compositions without what is in both of them."""
-    common = min(one.variance, two.variance)
-    ours, theirs = dict(one.factors), dict(two.factors)
-    for factor in [*ours]:
-        n = min(ours[factor], theirs.get(factor, 0))
-        if n:
-            ours[factor], theirs[factor] = ours[factor] - n, theirs[factor] - n
-    return (
-        Loss(one.variance - common, _counted(ours), one.stated),
-        Loss(two.variance - common, _counted(theirs), two.stated),
-    )
-
-
-def _counted(factors: Mapping[Factor, int]) -> tuple[tuple[Factor, int], ...]:
-    return tuple((factor, n) for factor, n in factors.items() if n)
 
 
 def _single_below(loss: Loss, covers: Loss) -> bool:

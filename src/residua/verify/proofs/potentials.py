@@ -22,16 +22,14 @@ from fractions import Fraction
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import BITS, Ball, ball, bits, exact, near
-from residua.verify.arithmetic.work_limit import reserve_memory, work
+from residua.verify.arithmetic import BITS, Ball, ball, bits, exact, near, reserve_memory, work
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable
 from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.dominating import lattice_of, multiply
 from residua.verify.losses.factors import Loss, Unknown
 from residua.verify.losses.hockey_stick import curve
 from residua.verify.losses.laws import Finite
-from residua.verify.proofs.comparisons import prove_at_most
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import Proof, prove_at_most, proven, refuted, undecided
 
 PARTS = 1 << 12
 """A level of the menu has so many parts."""

@@ -7,16 +7,13 @@ With `t = ln x`, `c = mu² - m²` and the rises of `laws.py` the claim is `a(t) 
 Put `κ(t) = exp(t²/2m² - t/2)`. Then `κ a` and `κ b` are, as functions of `l = t/m²`, two-sided
 Laplace transforms of the non-negative functions `e_L(y) e^{-y²/2m²}` and `e_B(y) e^{-y²/2m²}`,
 where `e(y) = e^{-y/2} (h(e^y) - (1-e^y)_+)`: so `ln κa` and `ln κb` are convex, and so are
-`κa` and `κb` themselves with all their even derivatives. Four kinds of cell:
+`κa` and `κb` themselves. Cells are halved until one of these settles them:
 
 * **chord and tangents**: between two points `ln κa` lies below its chord and `ln κb` above its
   tangents;
 * **in x**: where `m` is small beside the cell, `κ` bends too much for that. The curves themselves,
   `a + o` and `b + o` with `o = (1-p_inf) Φ(u) - (1-q_inf) x Φ(w)`, are convex in `x`: the first is
   `Σ p h_m(t-z)`, the second `(1-η) h_mu + η - p_inf`; again a chord and tangents;
-* **concave**: near a contact `t0`, `(κa)''` is largest at an end of the cell and `(κb)''` lies
-  above its tangent at `t0`; if the first is below the second, `κ(a-b)` is concave and lies below
-  its tangent at `t0`;
 * **tail**: `e_L` vanishes beyond the largest loss `z`, so `ln κa` rises in `l` by at most `z`. From
   where `ln κb` rises by that much and `a <= b`, nothing changes any more.
 
@@ -40,12 +37,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import pairwise
-from math import inf, sinh
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import (
+from residua.verify.arithmetic import (
     BITS,
     Ball,
     ball,
@@ -55,35 +50,39 @@ from residua.verify.arithmetic.balls import (
     near,
     normal,
     rational,
+    work,
 )
-from residua.verify.arithmetic.work_limit import work
 from residua.verify.losses.factors import Factor, Loss, sure_law
 from residua.verify.losses.laws import Jet, Law, gaussian_rise, slack_rise, tail_at
-from residua.verify.proofs.comparisons import chord_below_tangents
-from residua.verify.proofs.verdict import Proof, proven, refuted, undecided
+from residua.verify.proofs.verdict import (
+    MOST_CELLS,
+    Proof,
+    chord_below_tangents,
+    proven,
+    refuted,
+    undecided,
+)
 
 _PRECISIONS = (96, 160, 288, 544, 1056, 2080)
 """Bits to work with, in turn: tiny costs are differences of nearly equal numbers."""
-_FIRST_CELLS = 10
-"""The number of cells before any is halved."""
-_MOST_POINTS = 30_000
-"""The number of points at which curves are compared before a proof is given up."""
 
 
 @dataclass(frozen=True)
 class _Point:
-    """`ln a`, `ln b` with `ln κ`'s slope apart, their slopes, and the jets they are from."""
+    """The rises `a` and `b`, each with its slope, and `ln a/b`."""
 
     t: Ball
     a: Jet
     b: Jet
     log_ratio: Ball
-    slope_a: Ball
-    slope_b: Ball
 
 
 class _TooImprecise(Exception):
     """The precision does not suffice."""
+
+
+class _TooManyPoints(Exception):
+    """The limit of points is reached."""
 
 
 class _Exceeds(Exception):
@@ -103,7 +102,7 @@ class _Half:
     start: Fraction = Fraction(0)
     points: int = 0
 
-    def spare(self, t: Ball) -> tuple[Ball, Ball]:
+    def spare(self, t: Ball) -> Jet:
         """The contribution of the reserves at a point, and its slope."""
         each = [((g - k * t).exp(), k) for g, k in self.reserves]
         return sum((e for e, _ in each), arb(0)), sum((-k * e for e, k in each), arb(0))
@@ -111,18 +110,12 @@ class _Half:
     def at(self, t: Ball) -> _Point:
         work(24)
         self.points += 1
-        if self.points > _MOST_POINTS:
+        if self.points > MOST_CELLS:
             raise _TooManyPoints
-        a = self.law.rise(t, self.m)
-        b = gaussian_rise(t, self.m, self.mu)
-        if not (self.eta.is_zero() and self.law.missing.is_zero()):
-            plus, minus = self.eta - self.law.p_inf, self.eta - self.law.q_inf
-            slack = slack_rise(t, self.m, plus, minus)
-            b = tuple((1 - self.eta) * g + s for g, s in zip(b, slack, strict=True))  # type: ignore[assignment]
-        for g, k in self.reserves:
-            value = (g - k * t).exp()
-            more = (value, -k * value, k * k * value, -k * k * k * value)
-            b = tuple(one + two for one, two in zip(b, more, strict=True))  # type: ignore[assignment]
+        a, b = self.law.rise(t, self.m), self.spare(t)
+        slack = self.eta - self.law.p_inf, self.eta - self.law.q_inf
+        more = gaussian_rise(t, self.m, self.mu), slack_rise(t, self.m, *slack)
+        b = tuple(e + (1 - self.eta) * g + s for e, g, s in zip(b, *more, strict=True))  # type: ignore[assignment]
         if a[0] > b[0]:
             raise _Exceeds(near(t), near(a[0]), near(b[0]))
         if not (is_accurate(a[0], 24) and is_accurate(b[0], 24) and a[0] > 0 and b[0] > 0):
@@ -130,9 +123,11 @@ class _Half:
         ratio = (a[0] / b[0]).log()
         if not is_accurate(ratio, 16):
             raise _TooImprecise
-        return _Point(t, a, b, ratio, a[1] / a[0], b[1] / b[0])
+        return _Point(t, a, b, ratio)
 
-    # -- the tail -----------------------------------------------------------------------
+    def slope(self, point: _Point) -> Ball:
+        """The slope of `ln κb`."""
+        return point.b[1] / point.b[0] + point.t / (self.m * self.m) - _HALF
 
     def end(self) -> _Point:
         """A point from which on the tail takes care."""
@@ -146,33 +141,26 @@ class _Half:
         for _ in range(120):
             t = arb(near(t * ball(Fraction(9, 8))))
             point = self.at(t)
-            slope = (point.slope_b + t / m2 - ball(Fraction(1, 2))) * m2
-            if slope > self.law.top and point.log_ratio <= 0:
+            if self.slope(point) * m2 > self.law.top and point.log_ratio <= 0:
                 return point
         raise _TooImprecise
 
-    # -- cells --------------------------------------------------------------------------
-
     def closes(self, one: _Point, two: _Point) -> bool:
         """Chord of `ln κa` below tangents of `ln κb`, in units of `ln κb` at the ends."""
-        if not (one.log_ratio <= 0 and two.log_ratio <= 0):
-            return False
         width = two.t - one.t
         # ln κ = q is quadratic: relative to its own chord it sags by q'' s (width - s) / 2.
         m2 = self.m * self.m
         step = (two.b[0] / one.b[0]).log() + ((two.t + one.t) / (2 * m2) - _HALF) * width
-        first = (one.slope_b + one.t / m2 - _HALF) * width
-        second = (two.slope_b + two.t / m2 - _HALF) * width
         # ln κb at the start is the zero of heights.
         zero = arb(0)
         return chord_below_tangents(
-            (one.log_ratio, step + two.log_ratio), (zero, step), (first, second)
+            (one.log_ratio, step + two.log_ratio),
+            (zero, step),
+            (self.slope(one) * width, self.slope(two) * width),
         )
 
     def closes_in_x(self, one: _Point, two: _Point) -> bool:
         """Chord of one curve below tangents of the other, both in `x`."""
-        if not (one.log_ratio <= 0 and two.log_ratio <= 0):
-            return False
         work(48)
         # Up to a constant; where both curves are near 1, what they lack keeps its digits.
         tail = tail_at(self.mu / 2 - two.t / self.mu)
@@ -188,40 +176,24 @@ class _Half:
         first, second = fall_one * width.expm1(), fall_two * -(-width).expm1()
         return chord_below_tangents((a_one, a_two), (b_one, b_two), (first, second))
 
-    def lifted(self, point: _Point, jet: Jet, base: Ball) -> tuple[Ball, Ball, Ball]:
-        """Second derivative of `κ` times a function, and the first two orders below it."""
-        m2 = self.m * self.m
-        t = point.t
-        r = t / m2 - _HALF
-        scale = ((t * t - base * base) / (2 * m2) - (t - base) / 2).exp()
-        f, f1, f2, f3 = jet
-        one = f1 + r * f
-        two = f2 + 2 * r * f1 + (r * r + 1 / m2) * f
-        three = f3 + 3 * r * f2 + 3 * (r * r + 1 / m2) * f1 + (r * r * r + 3 * r / m2) * f
-        return scale * one, scale * two, scale * three
-
-    def concave(self, centre: _Point, radius: Ball) -> bool:
-        """Whether `a <= b` within `radius` of the centre, by concavity."""
-        base = centre.t
-        if self.start and not base - radius >= ball(self.start):
-            return False
-        slope_a, _, _ = self.lifted(centre, centre.a, base)
-        slope_b, bend_b, third_b = self.lifted(centre, centre.b, base)
-        gap = centre.a[0] - centre.b[0]
-        if not gap + abs(slope_a - slope_b) * radius <= 0:
-            return False
-        least = bend_b - abs(third_b) * radius
-        ends = [self.at(base + radius)]
-        if not (self.law.symmetric and base.is_zero()):
-            ends.append(self.at(base - radius))
-        return all(self.lifted(end, end.a, base)[1] < least for end in ends)
+    def prove(self) -> None:
+        """Cover the half by cells, halved until each closes; raises where that fails."""
+        cells = [(self.at(ball(self.start)), self.end())]
+        while cells:
+            one, two = cells.pop()
+            below = one.log_ratio <= 0 and two.log_ratio <= 0
+            if below and (self.closes(one, two) or self.closes_in_x(one, two)):
+                continue
+            low, high = near(one.t), near(two.t)
+            at = 0.5 * (low + high)
+            if not low < at < high:
+                raise _TooImprecise
+            middle = self.at(arb(at))
+            cells += [(one, middle), (middle, two)]
 
 
 _HALF = arb(1) / 2
-
-
-class _TooManyPoints(Exception):
-    """The limit of points is reached."""
+Reserves = Callable[[], tuple[tuple[Ball, Ball], ...]]
 
 
 def prove_residue(
@@ -229,7 +201,7 @@ def prove_residue(
     m2: Fraction,
     mu2: Fraction,
     eta: Fraction = Fraction(0),
-    reserves: Callable[[], tuple[tuple[Ball, Ball], ...]] = tuple,
+    reserves: Reserves = tuple,
     start: Fraction = Fraction(0),
 ) -> Proof:
     """`G_m ⊕ L ⪯ G_mu ⊕ R_{0,η}` for `0 < m < mu`, up to reserves.
@@ -252,93 +224,20 @@ def prove_residue(
                 for half in halves:
                     sign = -sign
                     made = _Half(half, m, mu, slack, reserves(), start)
-                    _prove_half(made)
+                    made.prove()
                     points += made.points
                 where = f"from ln x = {float(start):.6g} on" if start else "on all x > 0"
                 return proven(f"residue condition {where}, {points} points, {precision} bits")
             except _TooImprecise:
                 continue
             except _TooManyPoints:
-                return undecided(f"residue condition not settled with {_MOST_POINTS} points")
+                return undecided(f"residue condition not settled with {MOST_CELLS} points")
             except _Exceeds as found:
                 t, high, low = found.args
                 return refuted(
                     f"at ln x = {sign * t:.6g} the curve lies {high - low:.3g} above the budget's"
                 )
     return undecided(f"residue condition not settled with {_PRECISIONS[-1]} bits")
-
-
-def _prove_half(half: _Half) -> None:
-    start = half.at(ball(half.start))
-    end = half.end()
-    first, last = near(start.t), near(end.t)
-    scale = sinh(3.0)
-    inner = [
-        arb(first + (last - first) * sinh(3.0 * k / _FIRST_CELLS) / scale)
-        for k in range(1, _FIRST_CELLS)
-    ]
-    points = [start, *(half.at(t) for t in inner), end]
-    covered = _contacts(half, points)
-    cells = list(pairwise(points))
-    while cells:
-        one, two = cells.pop()
-        low, high = near(one.t), near(two.t)
-        cover = next((c for c in covered if c[0] <= low and high <= c[1]), None)
-        if cover is not None or half.closes(one, two) or half.closes_in_x(one, two):
-            continue
-        # Split at the edge of what is covered, if that runs through the cell.
-        edges = [e for c in covered for e in c if low < e < high]
-        if high - low < 1e-12 * last:
-            raise _TooImprecise
-        at = edges[0] if edges else 0.5 * (low + high)
-        middle = half.at(arb(at))
-        cells += [(one, middle), (middle, two)]
-
-
-def _contacts(half: _Half, points: list[_Point]) -> list[tuple[float, float]]:
-    """Cells around the largest ratios that concavity settles."""
-    ratios = [near(p.log_ratio) for p in points]
-    found: list[tuple[float, float]] = []
-    for k, here in enumerate(ratios):
-        before = ratios[k - 1] if k else -inf
-        after = ratios[k + 1] if k + 1 < len(ratios) else -inf
-        if here < before or here < after or k + 1 == len(ratios):
-            continue
-        spread = near(points[k + 1].t) - near(points[k - 1 if k else 0].t)
-        centre = _largest_ratio(half, points[k], spread)
-        if near(centre.log_ratio) < -0.05:
-            continue
-        radius = spread
-        for _ in range(24):
-            if half.concave(centre, arb(radius)):
-                # A little less, for the rounding of these two floats.
-                at, sure = near(centre.t), radius * (1.0 - 1e-9) - 1e-12 * abs(near(centre.t))
-                found.append((at - sure, at + sure))
-                break
-            radius *= 0.5
-    return found
-
-
-def _largest_ratio(half: _Half, point: _Point, reach: float) -> _Point:
-    """Near where `a/b` is largest, by Newton's method."""
-    if half.law.symmetric and point.t.is_zero():
-        return point
-    first = near(point.t)
-    best = point
-    for _ in range(30):
-        a, b = best.a, best.b
-        slope = best.slope_a - best.slope_b
-        bend = near(a[2] / a[0] - best.slope_a**2 - b[2] / b[0] + best.slope_b**2)
-        if not bend < 0.0:
-            return point
-        step = -slope / bend
-        at = near(best.t) + near(step)
-        if abs(at - first) > reach or (half.start and not arb(at) >= ball(half.start)):
-            return point
-        best = half.at(arb((best.t + step).mid()))
-        if abs(near(step)) < 1e-14 * (abs(first) + reach):
-            break
-    return best
 
 
 # -- query by query ----------------------------------------------------------------------------

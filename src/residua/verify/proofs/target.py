@@ -18,14 +18,9 @@ that splits off takes slack, Gaussian noise takes `v` alone. For the rest, with 
 must hold, `η` being the slack that is taken. One of these is enough:
 
 * the losses of `L` are at most `t0`: then `h_L(e^t) = 0` from there on, and `G_√v` may be gone;
-* `L` is one randomized response, Laplace noise or bounded range, and the inequality of the
-  Gaussians holds at `t0 > 0`: the difference of both sides has the sign of
-  `∫ g(y) e^{-y²/2m²} cosh(ty/m²) dy` over `y > 0`, `g` changes its sign once, from plus to minus,
-  and `cosh(ty/m²) / cosh(t0 y/m²)` increases in `y`; so what is at most 0 at `t0` stays so;
-* the same for `R_e` in place of `L`, `e` its largest loss: `L ⪯ R_e`;
+* the inequality is proven over cells, from `t0` on or on the whole line;
 * the step of a GDP residue filter, on the whole line; then `r_i' <= r_i` will also do, since what
-  lies below a Gaussian has smaller moments than it;
-* the inequality is proven over cells, from `t0` on or on the whole line.
+  lies below a Gaussian has smaller moments than it.
 """
 
 from __future__ import annotations
@@ -37,12 +32,10 @@ from typing import NamedTuple
 
 from flint import arb
 
-from residua.verify.arithmetic.balls import LADDER, Ball, ball, bits, rational, upper, written
+from residua.verify.arithmetic import LADDER, Ball, ball, bits, rational, written
 from residua.verify.descriptions.configurations import Config, State, Tables, Unreadable, amount
 from residua.verify.descriptions.mechanisms import StepQuery
-from residua.verify.losses.dominating import FINENESS, law_above
-from residua.verify.losses.factors import Infinite, Loss, Noise, Response, Unknown
-from residua.verify.losses.hockey_stick import larger_height, law_of
+from residua.verify.losses.factors import Infinite, Loss, Unknown
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs.additive import (
     Cost,
@@ -51,10 +44,8 @@ from residua.verify.proofs.additive import (
     largest_loss,
     missing_mass,
 )
-from residua.verify.proofs.comparisons import prove_at_most
-from residua.verify.proofs.gaussian_budget import gdp_residue
-from residua.verify.proofs.residue import prove_residue
-from residua.verify.proofs.verdict import Proof, all_of, proven, refuted, undecided
+from residua.verify.proofs.gaussian_budget import gdp_residue, prove_law
+from residua.verify.proofs.verdict import Proof, all_of, prove_at_most, proven, refuted, undecided
 
 _MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The orders of the reserves beside the `order` of the filter, all of them less 1."""
@@ -139,9 +130,7 @@ def step(config: Config, before: State, after: State, query: StepQuery) -> Proof
     far = _reach(b, reached, _largest(bounded))
     if not rest.factors and not rest.stated:
         return all_of([masses, far, proven("mu² falls by at least its cost")])
-    with bits(LADDER[0]):
-        taken = lost.exact + upper(lost.rest())
-    eta = max(s - slack - taken, Fraction(0))
+    eta = max(s - slack - lost.upper, Fraction(0))
     start = _from(written(config["eps"]), b, v, orders, reserves)
     found = _rest(_Step(v, m2, start, orders, reserves, kept, eta), rest)
     return all_of([masses, far, found])
@@ -191,26 +180,15 @@ def _from(
 def _rest(step: _Step, rest: Loss) -> Proof:
     """The step for what has neither a Gaussian part nor mass at infinity."""
     drawn = _drawn(step, rest)
-    near = _from_where_it_is_read(step, rest)
-    if near is not None and near.verdict == "proven" and drawn is not None:
-        return near
-    if drawn is not None and step.eta and 0 < step.m2 < step.v and not rest.stated:
-        proof = _with_reserves(step, drawn, rest)
-        if proof.verdict == "proven":
-            return proof
-    else:
-        proof = undecided("the reserves fall by less than is known to suffice")
+    if drawn is not None:
+        found = _with_reserves(step, drawn, rest)
+        if found.verdict == "proven":
+            return found
+    elif any(new > old for old, new in zip(step.reserves, step.kept, strict=True)):
+        return undecided("the reserves fall by less than is known to suffice")
     whole = gdp_residue(step.v, step.m2, rest)
-    risen = any(new > old for old, new in zip(step.reserves, step.kept, strict=True))
-    if whole.verdict == "proven" and (drawn is not None or not risen):
-        return whole
-    if whole.verdict == "proven" or (step.eta and drawn is not None):
-        # Less may fit on the whole line than with the reserves: that refutes nothing.
-        return proof
-    if near is None or near.verdict == "proven":
-        return whole if drawn is not None or not risen else proof
-    # On the whole line less may fit than where it is read.
-    return near
+    # Less may fit on the whole line than where it is read, or with the reserves.
+    return whole if whole.verdict == "proven" or drawn is None else found
 
 
 def _drawn(step: _Step, rest: Loss) -> tuple[Fraction, ...] | None:
@@ -237,7 +215,12 @@ def _moment(k: Fraction, cost: Fraction, rest: Loss) -> Ball:
 
 
 def _with_reserves(step: _Step, drawn: tuple[Fraction, ...], rest: Loss) -> Proof:
-    """The inequality with reserves and slack, for a loss without mass at infinity."""
+    """The inequality where it is read, for a loss without mass at infinity."""
+    if rest.stated:
+        return undecided("no formula for the loss of a stated Rényi bound")
+    start, top = max(step.start or Fraction(0), Fraction(0)), _largest(rest)
+    if not step.m2 and top and enough_taken("eps", start, top).verdict == "proven":
+        return proven("the losses of all queries add up to at most eps")
 
     def reserves() -> tuple[tuple[Ball, Ball], ...]:
         return tuple(
@@ -246,19 +229,8 @@ def _with_reserves(step: _Step, drawn: tuple[Fraction, ...], rest: Loss) -> Proo
             if a
         )
 
-    start = max(step.start or Fraction(0), Fraction(0))
-    proof = undecided("too many outcomes, or no formula for their law")
-    for fine in (None, *FINENESS):
-        law = law_of(rest) if fine is None else law_above(rest, step.eta, fine)
-        if law is None:
-            continue
-        try:
-            proof = prove_residue(law, step.m2, step.v, step.eta, reserves, start)
-        except Unknown:
-            break
-        if proof.verdict == "proven":
-            return proven(f"draws on the reserves: {proof.reason}")
-    return undecided(f"not shown with the reserves: {proof.reason}")
+    tight = not any(drawn)
+    return prove_law(rest, step.m2, step.v, step.eta, tight, reserves, start)
 
 
 def _read(state: State) -> tuple[Fraction, Fraction | None, tuple[Fraction, ...], Fraction]:
@@ -290,37 +262,3 @@ def _reach(b: Fraction | None, reached: Fraction | None, top: Cost | None) -> Pr
     if top is None:
         return refuted("the losses of the query are unbounded, and count as bounded")
     return enough_taken("the largest loss", reached - b, top)
-
-
-def _from_where_it_is_read(step: _Step, rest: Loss) -> Proof | None:
-    """The inequality from `t0` on, without reserves; None where no single point tells."""
-    start, top, v, m2 = step.start, _largest(rest), step.v, step.m2
-    if start is None or start < 0 or top is None or rest.stated:
-        return None
-    if not m2 and enough_taken("eps", start, top).verdict == "proven":
-        return proven("the losses of all queries add up to at most eps")
-    if start == 0:
-        return None
-    one = len(rest.factors) == 1 and rest.factors[0][1] == 1
-    factor = rest.factors[0][0]
-    central = one and isinstance(factor, Noise | Response)
-    proof = undecided("the curves could not be told apart where the budget is first read")
-    for precision in LADDER:
-        with bits(precision):
-            law = rest if central else _response(top)
-            found = larger_height(Loss(variance=m2, factors=law.factors), ball(start))
-            if found is None or not v:
-                return None
-            budget = gaussian_curve(ball(start), ball(v).sqrt())
-            if found <= budget:
-                return proven("the budget covers the query wherever it can be read")
-            if found > budget and central:
-                return refuted("the budget does not cover the query where it is first read")
-            if found > budget:
-                return undecided("the budget is not shown to cover the query where it is read")
-    return proof
-
-
-def _response(top: Cost) -> Loss:
-    """The randomized response above everything with this largest loss."""
-    return Loss(factors=((Response(top.exact + upper(top.rest())), 1),))

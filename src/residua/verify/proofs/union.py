@@ -27,7 +27,7 @@ from typing import Any
 from flint import arb
 
 from residua.records import canonical
-from residua.verify.arithmetic.balls import LADDER, ball, bits, rational, written
+from residua.verify.arithmetic import LADDER, ball, bits, rational, written
 from residua.verify.descriptions.configurations import (
     UNREADABLE,
     Config,
@@ -35,7 +35,7 @@ from residua.verify.descriptions.configurations import (
     Tables,
     fingerprint,
 )
-from residua.verify.descriptions.mechanisms import StepQuery, Underivable
+from residua.verify.descriptions.mechanisms import StepQuery
 from residua.verify.losses.factors import Infinite, Unknown
 from residua.verify.losses.laws import gaussian_curve
 from residua.verify.proofs import plans, target
@@ -65,7 +65,7 @@ def _deltas(config: Config) -> float:
     """The deltas of the components that have a formula, at the union's `eps`, added up."""
     total = 0.0
     for each in config["filters"]:
-        with suppress(Infinite, Underivable, Unknown, *UNREADABLE):
+        with suppress(Infinite, Unknown, *UNREADABLE):
             total += union_delta({"eps": config["eps"], "filters": [each]})
     return total
 
@@ -197,15 +197,10 @@ def _largest_mu(eps: Fraction, delta: Fraction) -> Fraction:
         def keeps(mu: Fraction) -> bool:
             return bool(gaussian_curve(at, ball(mu)) <= most)
 
-        high = Fraction(1)
-        while keeps(high):
-            high *= 2
-        while high > Fraction(1, 1 << 20) and not keeps(high / 2):
-            high /= 2
-        low, gap = high / 2, high / 2
-        if not keeps(low):
-            return Fraction(0)
-        for _ in range(_DIGITS):
+        low, gap = Fraction(0), Fraction(1)
+        while keeps(gap):
+            gap *= 2
+        for _ in range(_DIGITS + 20):
             gap /= 2
             low = low + gap if keeps(low + gap) else low
     return low

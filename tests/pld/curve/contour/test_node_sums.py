@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from residua.pld.arithmetic.ulp_bounds import SINCOS_ULPS, U
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve.contour.transform import line_sums
 
 
@@ -25,7 +25,7 @@ def test_products_of_phases_against_mpmath(count: int) -> None:
             for row, values in zip(weights, found, strict=True):
                 exact = mp.re(mp.fdot(zip(map(mp.mpmathify, row.tolist()), phases, strict=True)))
                 size = np.abs(row)
-                charged = (2.0 * SINCOS_ULPS + 1.5 * count + 24.0) * U * size.sum()
+                charged = (2.0 * EXP_ULPS + 1.5 * count + 24.0) * U * size.sum()
                 charged += 3.0 * U * t[place] * step * (np.arange(count) @ size)
                 assert abs(mp.mpf(float(values[place])) - exact) <= charged
 

@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, LOG_ULPS, SINCOS_ULPS, U
+from residua.pld.arithmetic import BATCH
+from residua.pld.arithmetic.ulp_bounds import EXP_RANGE, EXP_ULPS, U
 from residua.pld.families import symmetric
 from residua.pld.families.atoms import Atoms
 from residua.pld.families.factors import Terms
@@ -116,7 +117,7 @@ def log_kernel_peak(r: Floats) -> Floats:
 _BOUND_ONLY = 1.2
 """Relative error of a value that is only a bound: the true value is within twice its size."""
 _TOO_SMALL = 1e-200
-_FLOOR_LOG = 650.0
+"""Values below this are replaced by bounds, which stay above `e^-EXP_RANGE`."""
 COMPLEX_PRODUCT = 3.0 * U
 """Relative error of one complex product (sqrt(5) u, Brent, Percival and Zimmermann 2007)."""
 
@@ -141,7 +142,7 @@ def raise_to_powers(
     relative = relative + counts * COMPLEX_PRODUCT
     v = _integer_power(v, counts.astype(np.int64).ravel())
     if is_bound.any():
-        bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -_FLOOR_LOG))
+        bound = np.exp(np.maximum(counts * np.log(reach) + 1e-6, -EXP_RANGE))
         v = np.where(is_bound, bound + 0j, v)
         relative = np.where(is_bound, _BOUND_ONLY, relative)
     return v, relative
@@ -160,7 +161,7 @@ def multiply_by_factor(
         total = np.where(was_bound, error, total)
         small = ~was_bound & (np.abs(product) < _TOO_SMALL)
         logs = np.log(np.maximum(np.abs(product), 1e-300)) + total
-        bound = np.exp(np.clip(logs, -_FLOOR_LOG, 0.0))
+        bound = np.exp(np.clip(logs, -EXP_RANGE, 0.0))
         product = np.where(small, bound + 0j, product)
         total = np.where(small, _BOUND_ONLY, total)
     return product, total
@@ -181,8 +182,6 @@ def _integer_power(v: NDArray[np.complex128], counts: NDArray[np.int64]) -> NDAr
         base = base * base
 
 
-BATCH = 1 << 21
-"""Numbers worked on at a time, which bounds the memory."""
 _ONE, _NO_ERROR = np.ones(1, dtype=np.complex128), np.zeros(1)
 
 
@@ -252,7 +251,7 @@ class Moments:
         counts = self._counts
         logs = np.log(np.array([f.atomic_share for f, _ in self._symmetric]))
         total, size = float(counts @ logs), float(counts @ np.abs(logs))
-        rounding = (LOG_ULPS + 2.0 * counts.size + 4.0) * size
+        rounding = (EXP_ULPS + 2.0 * counts.size + 4.0) * size
         return total, U * (rounding + (EXP_ULPS + 4.0) * float(counts @ (logs < 0.0)))
 
     def log_decay(self, lam: float, edges: Floats) -> Floats:
@@ -289,7 +288,7 @@ class Moments:
             turn = variance * (lam + 0.5) * omega
             value = np.exp(-fall) * (np.cos(turn) + 1j * np.sin(turn))
             error = (fall + np.abs(turn)) * (self.variance_error + 8.0 * U)
-            error += (EXP_ULPS + 2.0 * SINCOS_ULPS + 8.0) * U
+            error += (3.0 * EXP_ULPS + 8.0) * U
         rows = max(1, BATCH // (16 * count))
         for start in range(0, self._counts.size, rows):
             part = slice(start, start + rows)

@@ -10,13 +10,13 @@ import math
 import numpy as np
 
 from residua.bounds import Floats
+from residua.pld.arithmetic import BATCH
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.curve import chernoff
 from residua.pld.curve.contour.moments import ContourLine, Moments, log_kernel_peak
-from residua.pld.curve.contour.transform import Contour, truncation
+from residua.pld.curve.contour.transform import FEWEST, Contour, truncation
 from residua.pld.families.normal_mixture import LATTICE
 
-MAX_NODES = 1 << 20
 _WORK, _CHEAP = 2.0**31, 1.0 / 16.0
 """Nodes of a contour times quadrature points of a mixture, at most: a fraction of a second; and the
 share of it that is spent on more digits than the accuracy asks for."""
@@ -63,15 +63,15 @@ def choose_line(
         enough = math.log(0.1 * accuracy * (lam + 1.0) / sharpness) + min(saddle, -log_c)
         least = _smooth_edge(moments, lam, spread, max(enough, floor), step) / step
         wanted = max(least, moments.affordable_count(lam, 1.0 / step, _CHEAP * _WORK))
-    if wanted > min(most, MAX_NODES / 8):
+    if wanted > min(most, BATCH / 8):
         if skeleton is not None and variance > 0.0:
             accuracy = min(accuracy, _RELATIVE / lam)
         tau = math.sqrt(0.5 * accuracy / (lam + 1.0)) / sharpness
-        smallest = math.sqrt(-2.0 * floor) / (min(most, MAX_NODES) * step)
+        smallest = math.sqrt(-2.0 * floor) / (min(most, BATCH) * step)
         tau = max(tau, min(smallest, 1.0))
         variance += tau * tau
         wanted = _gaussian_edge(variance, tau, floor, step) / step
-    count = int(min(max(wanted, 16.0), MAX_NODES)) + 2
+    count = int(min(max(wanted, FEWEST), BATCH)) + 2
     line = ContourLine(lam, step, count, tau, points)
     values, errors = moments.nodes(line, tau * tau)
     k = k + 0.5 * tau * tau * at * (at + 1.0)
@@ -136,7 +136,7 @@ def _smooth_edge(moments: Moments, lam: float, spread: float, floor: float, step
     if not moments.has_density:
         return best
     low = 2.0 / spread
-    high = min(best, MAX_NODES * step)
+    high = min(best, BATCH * step)
     for _ in range(2):
         edges = np.geomspace(low, max(high, 2.0 * low), 14)
         enough = np.flatnonzero(moments.log_decay(lam, edges) - np.log(edges) <= floor - 2.0)

@@ -58,8 +58,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, SINCOS_ULPS, TINY, U
-from residua.pld.curve.contour.moments import BATCH, ContourLine, Moments, multiply_by_factor
+from residua.pld.arithmetic import BATCH
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, TINY, U
+from residua.pld.curve.contour.moments import ContourLine, Moments, multiply_by_factor
 from residua.pld.families.factors import Terms
 from residua.work_limit import work
 
@@ -97,9 +98,8 @@ def _turns(t: Floats, step: float, count: int) -> Weights:
     return made
 
 
-_NEGLIGIBLE = 2e-9
-"""Nodes that matter less than this, relative to the sum, are dropped as a stream goes on."""
-_FEWEST = 16
+FEWEST = 16
+"""Nodes of a line, at least."""
 STALE = 3e-7
 """Aliases, relative to the value, at which a stream asks for another contour."""
 
@@ -124,64 +124,29 @@ class Contour:
     """Absolute error of each value, instead of `errors`, where a skeleton was taken out."""
 
     def extended(self, terms: Terms, variance: float, variance_error: float) -> Contour:
-        """The contour of this composition with more factors composed in."""
+        """The contour of this composition with more factors composed in.
+
+        No factor exceeds 1 at a node, so what lies beyond the last one does not grow.
+        """
         more = Moments(terms, variance, variance_error)
-        start, height = self.trimmed()
-        line = start.line
-        values, errors = more.nodes(line)
-        values, errors = multiply_by_factor(start.values, start.errors, values, errors)
-        k, e = more.log_moment(line.real_points)
+        values, errors = more.nodes(self.line)
+        values, errors = multiply_by_factor(self.values, self.errors, values, errors)
+        k, e = more.log_moment(self.line.real_points)
         log_m = self.log_m + float(k[0])
-        fall = 1.0
-        if max(start.tails) > 4.0 * _NEGLIGIBLE * height:
-            fall = math.exp(float(more.log_decay(line.lam, np.array([line.edge]))[0]))
-        return Contour(
-            line,
-            values,
-            errors,
-            log_m,
-            self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
-            (start.tails[0] * fall * (1.0 + 4.0 * U), start.tails[1] * fall * (1.0 + 4.0 * U)),
-            self.aim,
-            self.point_moments + k[1:] + e[1:],
+        return replace(
+            self,
+            values=values,
+            errors=errors,
+            log_m=log_m,
+            log_m_error=self.log_m_error + float(e[0]) + 2.0 * U * abs(log_m),
+            point_moments=self.point_moments + k[1:] + e[1:],
         )
 
     @property
     def is_stale(self) -> bool:
         """Whether a stream has outgrown the period: where it was aimed at the aliases show."""
-        log_c = self.log_m - self.line.lam * self.aim
-        height = self.height * math.exp(min(log_c, 700.0))
-        return bool(self._aliases(np.array([self.aim]), np.zeros(1))[0] > STALE * height)
-
-    @cached_property
-    def height(self) -> float:
-        """About `D/C` where it was aimed at."""
-        argument = self.aim * self.line.omega
-        weights = self.values * self.line.lower_kernel
-        return abs(float(np.cos(argument) @ weights.real + np.sin(argument) @ weights.imag))
-
-    def trimmed(self) -> tuple[Contour, float]:
-        """The same without its last nodes, if many have become too small to matter.
-
-        Beside it about `D/C` at the point it was made for, which they are compared with.
-        """
-        line, height = self.line, self.height
-        if 0.8 * line.count < _FEWEST:
-            return self, height
-        sizes = np.abs(self.values) * np.exp(np.minimum(self.errors, 100.0))
-        beyond = np.cumsum((sizes * line.lower_kernel_size)[::-1])[::-1] * (1.0 + 1e-9)
-        count = max(int(np.count_nonzero(beyond > _NEGLIGIBLE * height)), _FEWEST)
-        if count > 0.8 * line.count:
-            return self, height
-        lost = float(beyond[count])
-        shorter = replace(
-            self,
-            line=replace(line, count=count),
-            values=self.values[:count],
-            errors=self.errors[:count],
-            tails=(self.tails[0] + lost, self.tails[1] + lost),
-        )
-        return shorter, height
+        at, exactly = np.array([self.aim]), np.zeros(1)
+        return bool(self._aliases(at, exactly)[0] > STALE * self.curve(at, exactly)[1][0])
 
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `D(t)` for an array of `t >= 0`, each known up to `±dt`.
@@ -234,7 +199,7 @@ class Contour:
         wrong = self.absolute
         if wrong is None:
             wrong = size * np.expm1(np.minimum(self.errors, 100.0))
-        wrong = wrong + size * ((2.0 * SINCOS_ULPS + 1.5 * line.count + 24.0) * U)
+        wrong = wrong + size * ((2.0 * EXP_ULPS + 1.5 * line.count + 24.0) * U)
         first = (float(wrong @ line.kernel_size), float((size * line.omega) @ line.kernel_size))
         if not line.kappa:
             return [first, first]

@@ -3,9 +3,8 @@
 A refusal is an answer, with status 200 and `admitted: false`. Only an engine, which runs
 mechanisms, or an admin may spend. The key may come in the body or in the header `Idempotency-Key`.
 
-What a closed form decides, or is known to be quick, is decided by one of many threads, and the
-ledger commits those that wait together. Any other decision may take long, and so may saying what is
-left: a worker of the pool computes these.
+What takes little work is decided by one of many threads, and the ledger commits those that wait
+together. What takes more is computed by a worker of the pool, also to say what is left.
 
 The ledger lists open reservations alone, and a commit that is repeated gets its receipt again; so
 the owner of a reservation, which a scope is compared with, is looked up among all of them.
@@ -24,17 +23,14 @@ from starlette.responses import Response
 
 from residua.errors import ArgumentError, TooExpensive
 from residua.ledger.api.ledger import Ledger
-from residua.ledger.domain.closed_forms import is_closed_form, states_closed_form
 from residua.ledger.domain.described_query import DescribedQuery, describe_query, from_text
 from residua.ledger.domain.receipts import (
-    Answer,
     BudgetSnapshots,
     Receipt,
     Reservation,
-    snapshots_of,
     with_remainder,
 )
-from residua.ledger.operations.early_decisions import Compute
+from residua.ledger.operations.early_decisions import QUICK_ANSWER, Compute, quickly
 from residua.ledger.recovery.anchor_check import must_be_open
 from residua.ledger.storage import schema
 from residua.records import canonical
@@ -50,6 +46,7 @@ from residua.service.api.responses import (
 from residua.service.auth import Caller
 from residua.service.context import ServiceContext, authorize, caller_of, context_of, within_limit
 from residua.service.problems import Problem
+from residua.work_limit import attempt
 
 router = APIRouter(prefix="/v1", tags=["asking"], route_class=StrictRoute)
 
@@ -88,8 +85,7 @@ async def check(
             query_of(body.mechanism),
             assume_budget_relation=body.assume_budget_relation,
         )
-        to_dict = values.decision_to_dict
-        data = to_dict(found) if is_quick(found) else compute(to_dict, found)
+        data = quickly(compute, values.decision_to_dict, found)
         return found.admitted, encode_as(models.Decided, data)
 
     admitted, content = await context.compute(request, caller, work)
@@ -172,8 +168,9 @@ async def _answer(
 
     def work(ledger: Ledger) -> tuple[Receipt | Reservation, bytes | None]:
         receipt = ask(ledger)
-        quick = is_quick(receipt)
-        return receipt, encode_as(model, values.decision_to_dict(receipt)) if quick else None
+        # It is durable: whatever its answer takes, it is not asked again.
+        data = attempt("this", QUICK_ANSWER, lambda: values.decision_to_dict(receipt))
+        return receipt, None if isinstance(data, TooExpensive) else encode_as(model, data)
 
     receipt, content = await ask_ledger(request, context, caller, work)
     context.metrics.count_decision(verb, receipt.admitted, receipt.replayed)
@@ -247,7 +244,7 @@ async def show_slowly(
 
     Where what is left cannot be worked out now, it says so in place of that.
     """
-    snapshots = snapshots_of(receipt)
+    snapshots = receipt.remainder
     alone = with_remainder(receipt, snapshots)
 
     def work(compute: Compute) -> dict[str, Any]:
@@ -271,17 +268,3 @@ def query_of(mechanism: Mapping[str, Any]) -> DescribedQuery:
     except ValueError:  # A number beyond all floats: the mechanism says which field it is in.
         return describe_query(mechanism)
     return from_text(text)
-
-
-def is_quick(receipt: Answer | Receipt | Reservation) -> bool:
-    """Whether what is left, and where it was refused what would fit, takes no time to say."""
-    snapshots = snapshots_of(receipt)
-    if not isinstance(snapshots, BudgetSnapshots):
-        return False
-    every = snapshots.all.values()
-    if not receipt.admitted and not all(is_closed_form(one, snapshots.query) for one in every):
-        return False
-    return all(
-        states_closed_form(snapshots.all[name] for name in line)
-        for line in snapshots.lines.values()
-    )

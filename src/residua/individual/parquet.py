@@ -38,13 +38,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, ResiduaError, StateUnavailable
-from residua.individual.engines.engine import SpendRequest, SpendResult, Store, TableEngine
+from residua.individual.engine import SpendRequest, SpendResult, Store, TableEngine
 from residua.individual.header import Header
 from residua.individual.losses import as_table, newcomers
 
 
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory durable."""
+def sync(path: Path) -> None:
+    """Make a file, or the names in a directory, durable."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -55,14 +55,9 @@ def sync_directory(path: Path) -> None:
 def sync_tree(path: Path) -> None:
     """Make a directory, and everything under it, durable."""
     for folder, _, files in os.walk(path):
-        for name in files:
-            handle = os.open(os.path.join(folder, name), os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-        sync_directory(Path(folder))
-    sync_directory(path.parent)
+        for name in (*files, "."):
+            sync(Path(folder, name))
+    sync(path.parent)
 
 
 def replace_json(path: Path, value: Any) -> None:
@@ -73,7 +68,7 @@ def replace_json(path: Path, value: Any) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(aside, path)
-    sync_directory(path.parent)
+    sync(path.parent)
 
 
 @contextmanager

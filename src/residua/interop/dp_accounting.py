@@ -39,7 +39,7 @@ from dp_accounting import PrivacyAccountant as Interface
 from residua import checks
 from residua.bounds import float_down
 from residua.errors import UnsupportedError
-from residua.interop.dp_accounting.repeat_and_select import repeat_and_select
+from residua.interop.repeat_and_select import repeat_and_select
 from residua.mechanisms import relations
 from residua.mechanisms.black_boxes import ApproximateDp, FromTradeoff, PureDp, Zcdp
 from residua.mechanisms.composition import Composed, SelfComposed
@@ -381,8 +381,7 @@ class PrivacyAccountant(Interface):  # type: ignore[misc]
 
     def get_delta(self, target_epsilon: float) -> float:
         """The least `delta` at `target_epsilon`, in the worst direction, from above."""
-        eps = checks.real("target_epsilon", target_epsilon)
-        checks.require(eps >= 0.0, "target_epsilon", "non-negative", target_epsilon)
+        eps = checks.satisfying("target_epsilon", target_epsilon, lambda e: e >= 0, "non-negative")
         if self._everything:
             return 1.0
         if eps == math.inf:

@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from residua.errors import ArgumentError, ArgumentTypeError, ResiduaError, StateUnavailable
 from residua.individual.cost_model import check_request
-from residua.individual.engines.engine import (
+from residua.individual.engine import (
     OpenedSpend,
     SpendRequest,
     SpendResult,
@@ -36,7 +36,6 @@ from residua.individual.engines.engine import (
 )
 from residua.individual.header import Header
 from residua.individual.losses import (
-    LARGEST_EXACT,
     Findings,
     as_table,
     check_loss_type,
@@ -49,6 +48,7 @@ from residua.individual.losses import (
     normalise,
     path_of,
 )
+from residua.sizes import LARGEST_COUNT
 
 _REGISTER = Lock()
 _LOCKS: WeakValueDictionary[str, Any] = WeakValueDictionary()
@@ -353,7 +353,7 @@ def _select_losses(header: Header, given: str, column: str | None, whole: bool =
         return f"SELECT {keys} FROM {given}"
     loss = f"CAST({column} AS DOUBLE)"
     if whole:
-        loss = f"CASE WHEN {column} > {LARGEST_EXACT} THEN 'NaN'::DOUBLE ELSE {loss} END"
+        loss = f"CASE WHEN {column} > {LARGEST_COUNT} THEN 'NaN'::DOUBLE ELSE {loss} END"
     return f"SELECT {keys}, {loss} AS loss FROM {given}"
 
 

@@ -35,12 +35,9 @@ from residua.pld.arithmetic.exact import Side, from_masses, ratio_of
 from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.constructors import from_exact, pure_dp
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld, query
 from residua.work_limit import work
-
-SLACK = 1.0 + 1e-9
-"""Covers the roundings of totals and probabilities."""
 
 
 def heights(e: float, eps: float, rounds: int, delta: float = 1.0) -> Floats:
@@ -81,7 +78,8 @@ def largest_total(e: float, eps: float, delta: float, rounds: int) -> float:
     total = _by_jensen(known, delta, rounds)
     if known.size > 1 and known[1] > delta:
         total = min(total, -math.log1p(-delta / float(known[1])))
-    return min(total * SLACK, float(rounds))
+    # Both here and in `overflow` a relative 1e-9 covers the roundings.
+    return min(total * (1.0 + 1e-9), float(rounds))
 
 
 def _by_jensen(known: Floats, delta: float, rounds: int) -> float:
@@ -123,7 +121,7 @@ def overflow(total: float, draws: int) -> float:
     gap = n - total
     w = (gap + math.sqrt(gap * gap + 4.0 * total)) / (2.0 * total)
     exponent = total * w - (n - 1) * math.log1p(w) - 1.0 - math.log(w)
-    return min(1.0, total, math.exp(exponent) * SLACK)
+    return min(1.0, total, math.exp(exponent) * (1.0 + 1e-9))
 
 
 CHORDS = np.geomspace(1e-7, 1e-2, 11)

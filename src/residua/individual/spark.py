@@ -29,7 +29,7 @@ from residua.errors import (
     StateUnavailable,
 )
 from residua.individual.cost_model import check_request
-from residua.individual.engines.engine import (
+from residua.individual.engine import (
     OpenedSpend,
     SpendRequest,
     TableEngine,
@@ -38,7 +38,6 @@ from residua.individual.engines.engine import (
 )
 from residua.individual.header import Header
 from residua.individual.losses import (
-    LARGEST_EXACT,
     Findings,
     as_table,
     check_no_duplicates,
@@ -49,6 +48,7 @@ from residua.individual.losses import (
     path_of,
 )
 from residua.individual.pricing import Pricing
+from residua.sizes import LARGEST_COUNT
 
 _INTEGERS = ("bigint", "int", "smallint", "tinyint")
 _NUMBERS = (*_INTEGERS, "double", "float")
@@ -240,7 +240,7 @@ def _as_double(column: Any, kind: str) -> Any:
     double = column.cast("double")
     if kind != "bigint":
         return double
-    return sf.when(column > LARGEST_EXACT, sf.lit(float("nan"))).otherwise(double)
+    return sf.when(column > LARGEST_COUNT, sf.lit(float("nan"))).otherwise(double)
 
 
 def _key_type(name: str, kind: str) -> str:

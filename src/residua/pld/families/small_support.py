@@ -20,25 +20,16 @@ from math import comb
 import numpy as np
 
 from residua.bounds import Floats
-from residua.pld.arithmetic.ulp_bounds import (
-    EXP_ULPS,
-    EXPM1_ULPS,
-    GAMMALN_ULPS,
-    LOG1P_ULPS,
-    LOG_ULPS,
-    SMALLEST,
-    TINY,
-    U,
-)
-from residua.pld.families.atoms import ATOM_ULPS, PAIRS, Atoms
-from residua.pld.families.randomized_response import RandomizedResponse
+from residua.pld.arithmetic import BATCH, MANY
+from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, GAMMALN_ULPS, SMALLEST, TINY, U
+from residua.pld.families.atoms import ATOM_ULPS, Atoms
+from residua.pld.families.symmetric import RandomizedResponse
 from residua.work_limit import work
 
 SmoothCurve = Callable[[Floats, Floats], tuple[Floats, Floats]]
 FiniteTerm = tuple[RandomizedResponse | Atoms, int]
-_LONG = 1 << 13
-"""Of longer tables only the part that needs `exp` is gone through."""
 _FAR = 40.0
+"""Atoms more than this above `t` count whole: `e^-40` is far below the rounding."""
 
 
 def size(terms: Iterable[FiniteTerm]) -> int:
@@ -88,7 +79,8 @@ class Table:
     def curve(self, t: Floats, dt: Floats | float) -> tuple[Floats, Floats]:
         """Enclosure of `E[(1 - e^{t-Z})_+; Z < inf]` for `t >= 0` known up to `±dt`."""
         z, p, p_sums = self._right_half
-        direct = z.size <= _LONG and t.size * z.size <= PAIRS
+        # Of longer tables only the part that needs `exp` is gone through.
+        direct = z.size <= MANY and t.size * z.size <= BATCH
         each = 3.0 * z.size if direct else 1000.0 + 3.0 * z.size
         work(t.size * each, 24.0 * t.size * z.size if direct else 0.0)
         flat = t.ravel()
@@ -104,7 +96,7 @@ class Table:
                 inside = -np.expm1(flat[i] - z[start:stop]) @ p[start:stop]
                 value[i] = inside + p_sums[stop]
         near = p_sums[np.searchsorted(z, flat - uncertainty, side="right")]
-        error = value * (self.mass_error + (EXPM1_ULPS + 4.0) * U)
+        error = value * (self.mass_error + (EXP_ULPS + 4.0) * U)
         error += near * (uncertainty * 1.01 + (2.0 * z.size + 8.0) * U)
         error += 4.0 * z.size * SMALLEST
         low = np.maximum(value - error, 0.0).reshape(t.shape)
@@ -150,7 +142,7 @@ class Table:
         flat = t.ravel()
         uncertainty = np.broadcast_to(self.loss_error + np.asarray(dt), t.shape).ravel()
         low, high = np.empty_like(flat), np.empty_like(flat)
-        rows = max(1, PAIRS // max(1, 8 * self.z.size))
+        rows = max(1, BATCH // max(1, 8 * self.z.size))
         for start in range(0, flat.size, rows):
             part = slice(start, start + rows)
             gap = flat[part, None] - self.z
@@ -190,7 +182,7 @@ def _product(a: Table, b: Table) -> Table:
 
 
 def _atoms(factor: Atoms) -> Table:
-    log_error = (ATOM_ULPS + LOG_ULPS * float(np.max(np.abs(factor.log_p)))) * U
+    log_error = (ATOM_ULPS + EXP_ULPS * float(np.max(np.abs(factor.log_p)))) * U
     return Table(factor.z, factor.log_p, factor.loss_error, log_error)
 
 
@@ -219,7 +211,7 @@ def _multinomial(factor: Atoms, n: int) -> Table:
         z,
         log_p,
         n * factor.loss_error + steps * largest * U,
-        U * (n * ATOM_ULPS + logs * (LOG_ULPS + steps) + coefficients * (GAMMALN_ULPS + steps)),
+        U * (n * ATOM_ULPS + logs * (EXP_ULPS + steps) + coefficients * (GAMMALN_ULPS + steps)),
     )
 
 
@@ -235,5 +227,5 @@ def _binomial(factor: RandomizedResponse, n: int) -> Table:
     log_p = n * (none + heads) + (k - n) * factor.eps + chosen
     sizes = 3.0 * max(1.0, float(gammaln(n + 1.0)))
     rest = n * (abs(none) + abs(heads) + factor.eps)
-    log_error = U * (sizes * (GAMMALN_ULPS + 2.0) + rest * (2.0 * LOG1P_ULPS + EXP_ULPS + 6.0))
+    log_error = U * (sizes * (GAMMALN_ULPS + 2.0) + rest * (3.0 * EXP_ULPS + 6.0))
     return Table(z, log_p, n * factor.eps * U, log_error)

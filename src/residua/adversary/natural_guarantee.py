@@ -150,13 +150,9 @@ def check_promise(
     eps: float, delta: float, target_delta: float | None
 ) -> tuple[float, float, float]:
     """Check a budget `(eps, delta)` and the delta of its guarantee."""
-    e = checks.real("eps", eps, "between 1e-250 and 100")
-    checks.require(1e-250 <= e <= 100.0, "eps", "between 1e-250 and 100", eps)
-    d = checks.real("delta", delta, "in (0, 1)")
-    checks.require(0.0 < d < 1.0, "delta", "in (0, 1)", delta)
+    e, d = checks.between("eps", eps, 1e-250, 100.0), checks.inner_probability("delta", delta)
     target = min(float(f"{10.0 * d:.15g}"), 1.0) if target_delta is None else target_delta
-    target = checks.real("target_delta", target, "between delta and 1")
-    checks.require(d <= target <= 1.0, "target_delta", "between delta and 1", target_delta)
+    target = checks.satisfying("target_delta", target, lambda t: d <= t <= 1, "between delta and 1")
     return e, d, target
 
 

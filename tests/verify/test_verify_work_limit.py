@@ -11,7 +11,7 @@ import residua as rz
 from residua import mechanisms as m
 from residua.records import canonical
 from residua.verify import Report, verify_records
-from verify.chains import Written, written_by
+from verify.written_chains import Written, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -150,7 +150,7 @@ def test_extreme_parameters_end_soon_in_little_memory(
 
 def test_large_tables_are_counted() -> None:
     """Tables that a forger made large took a minute and more memory than a step may use."""
-    from residua.verify.arithmetic.work_limit import Exhausted, limit_work
+    from residua.verify.arithmetic import Exhausted, limit_work
     from residua.verify.proofs.natural import profile_first
     from residua.verify.proofs.potentials import potential_of
 

@@ -30,7 +30,7 @@ from residua.pld.arithmetic.ulp_bounds import (
 )
 from residua.pld.families import factors
 from residua.pld.families.atoms import Atoms
-from residua.pld.families.factors import Factor
+from residua.pld.families.factors import FEW_KINDS, Factor
 from residua.pld.families.gaussian import Gaussian
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.symmetric import SymmetricLoss
@@ -104,10 +104,6 @@ def _tail_at_most(y: Floats, level: Floats) -> NDArray[np.bool_]:
     return np.asarray((value * (1.0 + error) <= level) & (y >= -0.4))
 
 
-_MOST_BITS = 100_000
-"""Exact products of masses longer than this are not worked out."""
-
-
 def ends_within(a: Pld, b: Pld) -> bool:
     """Whether `a` ends where `b` does: its largest finite loss and its mass at infinity."""
     return largest_loss_within(a, b) and mass_at_infinity_within(a, b)
@@ -134,7 +130,7 @@ def mass_at_infinity_at_most(pld: Pld, level: Fraction) -> bool:
 
 def survival(terms: Mapping[Factor, int]) -> Fraction | None:
     """The mass on finite losses, exactly, unless that is too long to work out."""
-    return factors.survival([(f.mass_at_infinity, n) for f, n in terms.items()], _MOST_BITS)
+    return factors.survival([(f.mass_at_infinity, n) for f, n in terms.items()])
 
 
 def largest_loss_within(a: Pld, b: Pld) -> bool:
@@ -191,7 +187,7 @@ def largest_loss_bounds(pld: Pld) -> tuple[float, float]:
     top = pld._evaluator._top
     if top == float("inf"):
         return top, top
-    if len(pld.terms) <= 16:
+    if len(pld.terms) <= FEW_KINDS:
         exact, rest = _rational_part(pld)
         if not rest:
             return float_down(exact), float_up(exact)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from residua import checks
-from residua.adversary.natural.discretise import generalised_response
+from residua.adversary.discretise import generalised_response
 from residua.adversary.rule import as_rounds
 from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import LARGEST_EPS, Floats
@@ -284,7 +284,8 @@ class _Game:
         """What each last query reaches after each loss, lower bounds."""
         # A larger point gives a lower bound in spite of its rounding.
         x = np.exp(self.eps - losses) * (1.0 + 1e-12)
-        return np.array([np.asarray(each.hockey_stick_bounds(x).lo) for each in endings])
+        heights: Floats = np.array([each.hockey_stick_bounds(x).lo for each in endings])
+        return heights
 
 
 def _stop_or_go(

@@ -1,6 +1,6 @@
 """What adaptive analysts can learn when only the sizes of losses are counted: bounds by buckets.
 
-This is the guarantee of the additive profile filter (`additive_profile.py`) for symmetric queries
+This is the guarantee of the additive profile filter (`natural_filter.py`) for symmetric queries
 and at most `k` rounds (`docs/proofs/natural-guarantee.md` has the proof).
 
 Cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`), and let `c_i` be how many draws from
@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from residua.adversary.natural.discretise import largest_total, overflow
+from residua.adversary.discretise import largest_total, overflow
 from residua.bounds import Floats
 from residua.pld.constructors import identity, pure_dp
 from residua.work_limit import remembered, work

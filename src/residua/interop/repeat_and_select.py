@@ -23,7 +23,6 @@ import math
 from collections.abc import Callable
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
-from functools import reduce
 from typing import Any
 
 from residua import checks
@@ -34,9 +33,7 @@ from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 
 SLACK = Decimal("1e-40")
-"""Covers the roundings of `ln γ` and of sums, in decimals of sixty digits."""
-LEAST_LOG_GAMMA = -2000
-"""Larger means than `e^2000` are refused."""
+"""Covers the roundings of logarithms and of sums, in decimals of sixty digits."""
 
 
 def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) -> Mechanism:
@@ -48,56 +45,49 @@ def repeat_and_select(inner: Mechanism, relation: str, mean: Any, shape: Any) ->
         mean: of the number of runs, 1 or more.
         shape: of its distribution; infinite for Poisson.
     """
-    mean = checks.real("mean", mean, "at least 1 and finite")
-    checks.require(1.0 <= mean < math.inf, "mean", "at least 1 and finite", mean)
-    shape = checks.real("shape", shape, "non-negative")
-    checks.require(shape >= 0.0, "shape", "non-negative", shape)
-    losses = list(dict.fromkeys(inner.plds(relation).values()))
-    curve = {
-        order: eps for order in CURVE_ORDERS if (eps := _renyi(losses, order)) <= LARGEST_DIVERGENCE
-    }
+    mean = checks.satisfying("mean", mean, lambda m: 1 <= m < math.inf, "at least 1 and finite")
+    shape = checks.satisfying("shape", shape, lambda s: s >= 0.0, "non-negative")
+    losses = list(
+        dict.fromkeys(
+            one for loss in inner.plds(relation).values() for one in (loss, loss.reverse())
+        )
+    )
+    renyi = {order: max(float(loss.renyi(order)) for loss in losses) for order in CURVE_ORDERS}
+    curve = {order: eps for order, eps in renyi.items() if eps <= LARGEST_DIVERGENCE}
     if not curve:
         raise ArgumentError(
             f"event must have a finite Rényi divergence to be repeated, got {inner!r}"
         )
-    poisson = shape == math.inf
-    added = _poisson(losses, mean) if poisson else _negative_binomial(curve, mean, shape)
-    bounds = {order: Decimal(eps) + added(order) for order, eps in curve.items()}
+    with localcontext(Context(prec=60)):
+        added = (
+            _poisson(losses, mean) if shape == math.inf else _negative_binomial(curve, mean, shape)
+        )
+        log_mean = Decimal(mean).ln()
+        bounds = {
+            order: (Decimal(eps) + added(order) + log_mean / (Decimal(order) - 1)) * (1 + SLACK)
+            for order, eps in curve.items()
+        }
     kept = {order: _up(eps) for order, eps in bounds.items() if eps <= LARGEST_DIVERGENCE}
     if not kept:
         raise ArgumentError(f"mean must leave a finite bound, got {mean!r}")
     return Rdp(tuple(kept), tuple(kept.values()), relation=relation)
 
 
-def _renyi(losses: list[Pld], order: float) -> float:
-    return max(float(side.renyi(order)) for loss in losses for side in (loss, loss.reverse()))
-
-
 def _negative_binomial(
     curve: dict[float, float], mean: float, shape: float
 ) -> Callable[[float], Decimal]:
     log_gamma = _log_gamma(mean, shape)
-    with localcontext(Context(prec=60)):
-        options = [
-            (1 - 1 / Decimal(order)) * Decimal(eps) - log_gamma / Decimal(order)
-            for order, eps in curve.items()
-        ]
-        constant = (1 + Decimal(shape)) * reduce(min, options) * (1 + SLACK)
-        log_mean = Decimal(mean).ln()
-
-    def added(order: float) -> Decimal:
-        return constant + log_mean / (Decimal(order) - 1)
-
-    return added
+    constant = (1 + Decimal(shape)) * min(
+        (1 - 1 / Decimal(order)) * Decimal(eps) - log_gamma / Decimal(order)
+        for order, eps in curve.items()
+    )
+    return lambda _: constant
 
 
 def _poisson(losses: list[Pld], mean: float) -> Callable[[float], Decimal]:
-    log_mean = Decimal(mean).ln()
-
     def added(order: float) -> Decimal:
         eps = math.log1p(1.0 / (order - 1.0)) * (1.0 - 1e-14)
-        delta = max(float(side.delta(eps)) for loss in losses for side in (loss, loss.reverse()))
-        return Decimal(mean) * Decimal(delta) + log_mean / (Decimal(order) - 1)
+        return Decimal(mean) * Decimal(max(float(loss.delta(eps)) for loss in losses))
 
     return added
 
@@ -106,10 +96,10 @@ def _log_gamma(mean: float, shape: float) -> Decimal:
     """`ln γ` from below: the mean decreases in `γ`."""
     if mean == 1.0:
         return Decimal(0)
-    target, low, high = Decimal(mean), Decimal(LEAST_LOG_GAMMA), Decimal(0)
+    target, low, high = Decimal(mean), Decimal(-2000), Decimal(0)
     with localcontext(Context(prec=60, Emin=-(10**8), Emax=10**8)):
         if _mean(low, shape) < target:
-            raise ArgumentError(f"mean must be at most e^{-LEAST_LOG_GAMMA}, got {mean!r}")
+            raise ArgumentError(f"mean must be at most e^{-low}, got {mean!r}")
         for _ in range(150):  # 2000 / 2^150 is below SLACK
             middle = (low + high) / 2
             low, high = (low, middle) if _mean(middle, shape) < target else (middle, high)

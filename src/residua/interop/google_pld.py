@@ -39,10 +39,10 @@ from residua.pld.arithmetic.convexity_bounds import lower_hull
 from residua.pld.arithmetic.exact import integers
 from residua.pld.arithmetic.ulp_bounds import EXP_ULPS, U
 from residua.pld.constructors import infinite
-from residua.pld.curve.reads import reach, right_half
+from residua.pld.curve import reach, right_half
+from residua.pld.curve.support_ends import largest_loss_bounds
 from residua.pld.families.atoms import atoms_from_floats
 from residua.pld.pld import Pld, query
-from residua.pld.support.support_ends import largest_loss_bounds
 
 LEAST_MASS = 2.0**-1000
 """Smaller masses go to infinity."""
@@ -226,6 +226,3 @@ def _pmf(masses: dict[int, float], interval: float, at_infinity: float) -> Any:
     for place, mass in masses.items():
         dense[place - places[0]] = mass
     return pld_pmf.DensePLDPmf(interval, places[0], dense, min(at_infinity, 1.0), True)
-
-
-__all__ = ["from_google_pld", "to_google_pld"]

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from residua.errors import ArgumentError, TooLargeError
-from residua.individual.engines.engine import (
+from residua.individual.engine import (
     OpenedSpend,
     SpendRequest,
     SpendResult,

@@ -1,1 +1,0 @@
-"""The natural filter: what it costs, what it guarantees, and its relatives."""

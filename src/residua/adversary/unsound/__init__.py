@@ -1,1 +1,0 @@
-"""Rules that look safe and are not, kept as demonstrations."""

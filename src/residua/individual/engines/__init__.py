@@ -1,1 +1,0 @@
-"""Where the budgets of subjects live: memory, DuckDB, Parquet and Spark."""

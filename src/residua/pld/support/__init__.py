@@ -1,1 +1,0 @@
-"""The support of a PLD, as far as it is known without reading its curve."""

@@ -1,1 +1,0 @@
-"""Ball arithmetic under a limit of work and memory."""
