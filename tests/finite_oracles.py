@@ -40,7 +40,7 @@ def real(x: object) -> mpf:
 
 def exact(x: object) -> Fraction:
     """A float as the dyadic rational it is."""
-    return x if isinstance(x, Fraction) else Fraction(float(x))  # type: ignore[arg-type]
+    return x if isinstance(x, Fraction) else Fraction(float(x))
 
 
 def _below(a: Number, b: Number) -> bool:

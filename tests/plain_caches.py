@@ -49,14 +49,14 @@ def watched_cache(maxsize: Any = 128, typed: bool = False) -> Callable[[Any], An
     return lambda function: CACHE(maxsize=maxsize, typed=typed)(watched(function))
 
 
-class WatchedProperty(PROPERTY):  # type: ignore[type-arg]
+class WatchedProperty(PROPERTY):  # type: ignore[valid-type]
     def __init__(self, function: Any):
         super().__init__(watched(function))
 
 
 if __name__ == "__main__":
-    functools.lru_cache = watched_cache  # type: ignore[assignment]
-    functools.cached_property = WatchedProperty  # type: ignore[misc]
+    functools.lru_cache = watched_cache
+    functools.cached_property = WatchedProperty
     from cold_threads import work
     from residua.work_limit import measure_work
 

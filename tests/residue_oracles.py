@@ -19,7 +19,7 @@ BITS = 400
 
 def ball(value: object) -> arb:
     """An exact number as a ball."""
-    exact = Fraction(value)  # type: ignore[arg-type]
+    exact = Fraction(value)
     return arb(fmpq(exact.numerator, exact.denominator))
 
 

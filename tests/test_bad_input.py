@@ -472,7 +472,7 @@ def test_numbers_in_json_that_round_to_zero(text):
 
 @pytest.mark.parametrize("text", ["0", "0.0", "0e5", "0.000E-999", "0e-400"])
 def test_zeros_in_json(text):
-    assert rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}').eps == 0.0
+    assert rz.mechanisms.from_json(f'{{"kind": "pure_dp", "eps": {text}}}').eps == 0.0  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("value", EXTREME)

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from benchmarks import claims
@@ -67,8 +68,9 @@ def ask(field: Field, who: Participant, operation: str, **arguments: object) -> 
     ],
 )
 def test_accountants_answer_above_the_truth(field: Field, who: Participant) -> None:
-    ((low, high),) = ask(field, US, "epsilon_ends", parts=PARTS, deltas=[DELTA])
-    (eps,) = ask(field, who, "epsilons", parts=PARTS, deltas=[DELTA])
+    ends: Any = ask(field, US, "epsilon_ends", parts=PARTS, deltas=[DELTA])
+    found: Any = ask(field, who, "epsilons", parts=PARTS, deltas=[DELTA])
+    ((low, high),), (eps,) = ends, found
     assert low <= eps <= 1.15 * high
 
 

@@ -135,8 +135,8 @@ def members(node: ast.ClassDef) -> Iterator[str]:
                 yield from ast.literal_eval(each.value)
     for inner in ast.walk(node):
         is_stored = isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
-        if is_stored and is_self(inner.value):
-            yield inner.attr
+        if is_stored and is_self(inner.value):  # type: ignore[attr-defined]
+            yield inner.attr  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

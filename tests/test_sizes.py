@@ -95,8 +95,8 @@ def test_a_ledger_takes_only_what_it_can_read_again(tmp_path):
 def test_reading_is_linear_in_the_size_at_every_depth(monkeypatch):
     """Each mechanism is hashed and measured once, however deep it is nested."""
     hashed = []
-    plain = m.Mechanism._hash.func
-    monkeypatch.setattr(m.Mechanism._hash, "func", lambda self: hashed.append(1) or plain(self))
+    plain = m.Mechanism._hash.func  # type: ignore[attr-defined]
+    monkeypatch.setattr(m.Mechanism._hash, "func", lambda self: hashed.append(1) or plain(self))  # type: ignore[func-returns-value]
     description = {"kind": "composed", "mechanisms": [LAPLACE] * 1000}
     for _ in range(sizes.DEEPEST - 2):
         description = {"kind": "composed", "mechanisms": [description, LAPLACE]}

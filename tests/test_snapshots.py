@@ -38,7 +38,7 @@ WIDEST, RELATIVE, ABSOLUTE = 10.0, 1e-12, 1e-15
 """How wide a new interval may be: so many times the recorded width, plus, for intervals that are
 next to points, a share of the number and a tiny amount."""
 
-Property = property | cached_property | remembered_property
+Property = property | cached_property | remembered_property  # type: ignore[type-arg]
 Read = Callable[[], Interval]
 
 
@@ -81,7 +81,7 @@ def described(value: Any) -> Any:
 
 def public_api() -> dict[str, Any]:
     """Every public name of the top level and of the public packages."""
-    found = {f"rz.{name}": described(getattr(rz, name)) for name in rz.__all__}
+    found = {f"rz.{name}": described(getattr(rz, name)) for name in rz.__all__}  # type: ignore[attr-defined]
     for package in PACKAGES:
         module = import_module(f"residua.{package}")
         for name in getattr(module, "__all__", ()):

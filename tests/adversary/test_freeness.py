@@ -89,7 +89,7 @@ def test_a_gaussian_and_another_query() -> None:
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()
 
 
 NOTHING: list[list[Any]] = [
@@ -106,7 +106,7 @@ def test_a_query_without_loss_is_a_catalogue(queries: list[Any]) -> None:
     budget = rz.gaussian(mu=1.0)
     assert rz.is_universally_free(queries, 3)
     assert rz.find_violation(queries, 3) is None
-    assert rz.find_violation(iter(queries), 3) is None  # type: ignore[arg-type]
+    assert rz.find_violation(iter(queries), 3) is None
     for rounds in (None, 2):
         natural = rz.NaturalFilter(budget, rounds, queries)
         assert natural.free and natural.guarantee == budget

@@ -124,7 +124,7 @@ def test_trees_are_readable() -> None:
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()
 
 
 # -- played for real ------------------------------------------------------------------------

@@ -172,7 +172,7 @@ def test_sides_of_one_query_enclose_it() -> None:
 @pytest.mark.parametrize("side", ["above", "below"])
 def test_coarsening_stays_on_its_side_and_within_its_share(share: float, side: str) -> None:
     fine = finite_atoms(rz.gaussian(mu=1.0) + rz.approximate_dp(0.3, 0.01), "above", 1e-3)
-    rough = coarsen(fine, side, share)  # type: ignore[arg-type]
+    rough = coarsen(fine, side, share)
     assert len(rough) < len(fine)
     low, high = (fine, rough) if side == "above" else (rough, fine)
     assert from_exact(low) <= from_exact(high)
@@ -348,4 +348,4 @@ def test_update_rule_needs_no_residue_condition() -> None:
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()

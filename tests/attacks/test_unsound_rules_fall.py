@@ -141,7 +141,7 @@ def _upper_loss(coin: rz.Pld) -> tuple[object, object]:
 
 
 def _coin_divergence(alpha: float, p: object, q: object) -> object:
-    powers = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)  # type: ignore[operator]
+    powers = p**alpha * q ** (1 - alpha) + (1 - p) ** alpha * (1 - q) ** (1 - alpha)
     return mp.log(powers) / (alpha - 1)
 
 

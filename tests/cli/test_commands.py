@@ -21,7 +21,7 @@ APPROXIMATE = '{"kind": "approximate_dp", "eps": 0.1, "delta": 1e-7}'
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    command = typer.main.get_command(app).get_command(None, name)
+    command = typer.main.get_command(app).get_command(None, name)  # type: ignore[attr-defined]
     examples = re.findall(r"^ *residua (.+)$", command.help.partition("Example:")[2], re.MULTILINE)
     assert examples, f"residua {name} --help shows no example"
     if name in NEVER_END:
@@ -65,7 +65,7 @@ def _leaves() -> list[tuple[str, ...]]:
     """Every command with what leads to it: `budget create`, `check`, …"""
     root, found = typer.main.get_command(app), []
     for name in COMMANDS:
-        command = root.get_command(None, name)
+        command = root.get_command(None, name)  # type: ignore[attr-defined]
         inner = getattr(command, "commands", {})
         found += [(name, each) for each in inner] or [(name,)]
     return found
@@ -130,7 +130,7 @@ def test_query_means_the_constructor(query: str, pld: str) -> None:
 
 def test_pld_pastes_back() -> None:
     answer = run_json("delta", GAUSSIAN, LAPLACE, PURE, APPROXIMATE, "--eps", "1")
-    names = {name: getattr(rz, name) for name in rz.__all__}
+    names = {name: getattr(rz, name) for name in rz.__all__}  # type: ignore[attr-defined]
     total = eval(answer["pld"], names)
     assert total.delta_bounds(1.0).hi == answer["delta"]
 

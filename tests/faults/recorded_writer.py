@@ -22,7 +22,7 @@ from residua.ledger.storage import postgres, sqlite
 def main(url: str, anchor: str, notes: str, run: str, most: int, wal: bool, careless: str) -> None:
     sqlite.wal_is_safe = lambda version: wal
     if careless == "store":
-        sqlite.SqliteStore._set_up = _without_sync  # type: ignore[method-assign]
+        sqlite.SqliteStore._set_up = _without_sync
         setting = "current_setting('fsync')"
         assert setting in postgres._SETTINGS
         postgres._SETTINGS = postgres._SETTINGS.replace(setting, "'on'")

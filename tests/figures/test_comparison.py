@@ -24,20 +24,20 @@ def test_bars_are_the_ratios() -> None:
 
 
 def test_it_can_be_saved(tmp_path: object) -> None:
-    path = tmp_path / "comparison.svg"  # type: ignore[operator]
+    path = tmp_path / "comparison.svg"
     draw_comparison(rz.compare_filters(1.0, 1e-6, rz.pure_dp(0.1), ["basic"])).savefig(path)
     assert path.stat().st_size > 0
 
 
 def test_only_a_comparison_is_drawn() -> None:
     with pytest.raises(rz.ArgumentTypeError, match="measured must be a FilterComparison"):
-        draw_comparison([1.0])  # type: ignore[arg-type]
+        draw_comparison([1.0])
 
 
 def test_a_suite_is_drawn_by_its_statistics() -> None:
     rows = (Row("a", 20, (10, 20), "pure"), Row("b", 20, (20, 20), "laplace"))
     measured = rz.SuiteComparison(1.0, 1e-6, ("basic", "renyi"), rows, 3)
     (axes,) = draw_comparison(measured).axes
-    assert [bar.get_width() for bar in axes.patches] == [0.75, 1.0]
+    assert [bar.get_width() for bar in axes.patches] == [0.75, 1.0]  # type: ignore[attr-defined]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["basic", "renyi"]
     assert [list(line.get_xdata()) for line in axes.lines[-2:]] == [[0.5, 1.0]] * 2

@@ -27,7 +27,7 @@ def test_hockey_stick_line_is_the_upper_bound() -> None:
         x, y = drawn(axes, label)
         assert np.array_equal(x, eps)
         delta = pld.delta(eps)
-        shown = delta > plots.LEAST_DELTA
+        shown = delta > plots.LEAST_DELTA  # type: ignore[attr-defined]
         assert shown.any()
         assert np.array_equal(y[shown], delta[shown])
         assert np.all(np.isnan(y[~shown]))
@@ -58,7 +58,7 @@ def test_band_reaches_to_the_lower_pld() -> None:
 
 
 def test_figures_can_be_saved(tmp_path: object) -> None:
-    path = tmp_path / "curves.svg"  # type: ignore[operator]
+    path = tmp_path / "curves.svg"
     plots.curves(PLDS).savefig(path)
     assert path.stat().st_size > 0
 
@@ -71,4 +71,4 @@ def test_zero_delta_stays_on_the_axis() -> None:
 @pytest.mark.parametrize("plds", [{}, [], None])
 def test_nothing_to_draw_is_an_error(plds: object) -> None:
     with pytest.raises(rz.ArgumentError, match="plds must map at least one label"):
-        plots.curves(plds)  # type: ignore[arg-type]
+        plots.curves(plds)

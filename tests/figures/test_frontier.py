@@ -23,4 +23,4 @@ def test_a_panel_for_each_kind_and_a_line_for_each_state() -> None:
             assert tuple(drawn.get_ydata()) == found.lines[place].counts
     assert len(draw(fresh).axes) == 4
     with pytest.raises(rz.ArgumentTypeError, match="measured must be a Frontier"):
-        draw([fresh])  # type: ignore[arg-type]
+        draw([fresh])

@@ -21,7 +21,7 @@ def size(tree: rz.Strategy) -> tuple[int, int]:
 
 
 def _texts(strategy: rz.Strategy, **more: object) -> list[str]:
-    figure = strategy_tree(strategy, **more)  # type: ignore[arg-type]
+    figure = strategy_tree(strategy, **more)
     figure.canvas.draw()
     (axes,) = figure.axes
     return [text.get_text() for text in axes.texts]
@@ -83,4 +83,4 @@ def test_too_large_a_tree_says_so() -> None:
 
 def test_only_strategies_are_drawn() -> None:
     with pytest.raises(rz.ArgumentTypeError, match="strategy must be a Strategy"):
-        strategy_tree(COIN)  # type: ignore[arg-type]
+        strategy_tree(COIN)

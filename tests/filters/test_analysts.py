@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -45,7 +46,7 @@ small = st.one_of(
 queries = st.builds(lambda case, n: case.times(n) if n > 1 else case, small, st.integers(1, 3))
 
 
-def one_by_one(filter: rz.Filter, cases: list[Case], moods: list[int]) -> list[tuple]:
+def one_by_one(filter: rz.Filter, cases: list[Case], moods: list[int]) -> list[tuple[Any, ...]]:
     """Drive the filter; yields each admitted (case, amounts before, amounts after)."""
     admitted = []
     for case, mood in zip(cases, moods, strict=True):
@@ -61,14 +62,14 @@ def one_by_one(filter: rz.Filter, cases: list[Case], moods: list[int]) -> list[t
                 less = scale_noise(decision.largest, 1 / (1 + 1.01e-5))
                 assert less is None or not filter.check(less).admitted
             continue
-        assert all(amount >= 0 for amount in filter.state.left)
-        admitted.append((case, before.left, filter.state.left))
+        assert all(amount >= 0 for amount in filter.state.left)  # type: ignore[attr-defined]
+        admitted.append((case, before.left, filter.state.left))  # type: ignore[attr-defined]
         if mood % 4 == 0:  # lose heart: hand everything back to a copy that went another way
             filter.resume(before)
     return admitted
 
 
-def _sides(case: Case) -> list:
+def _sides(case: Case) -> list[Any]:
     return [case.law, case.law.reverse()]
 
 
@@ -190,9 +191,9 @@ def test_subsampled_gaussians_cost_the_worse_direction(parts):
     filter = rz.RenyiFilter(8.0, 50.0)
     for sigma, rate, direction in parts:
         pld = rz.subsampled_gaussian(sigma, rate, direction)
-        before = filter.state.left[0]
+        before = filter.state.left[0]  # type: ignore[attr-defined]
         assert filter.request(pld)
-        cost = taken(before, filter.state.left[0])
+        cost = taken(before, filter.state.left[0])  # type: ignore[attr-defined]
         law = Blend(((mixture_oracles.subsampled(sigma, rate, direction), 1),))
         truth = max(law.renyi(8.0), law.reverse().renyi(8.0))
         assert above(cost, truth)
@@ -233,7 +234,7 @@ def test_amounts_only_shrink(name, data):
     """Whatever is asked, in any state: no amount grows, and none goes below zero."""
     filter = CATALOGUE[name].make()
     for _ in range(8):
-        before = filter.state.left
+        before = filter.state.left  # type: ignore[attr-defined]
         ask: Callable[[], object] = data.draw(
             st.sampled_from(
                 [
@@ -247,6 +248,6 @@ def test_amounts_only_shrink(name, data):
         if query is None:
             continue
         decision = filter.request(query)
-        after = filter.state.left
+        after = filter.state.left  # type: ignore[attr-defined]
         assert all(0 <= a <= b for a, b in zip(after, before, strict=True))
         assert decision.admitted or after == before

@@ -72,7 +72,7 @@ def test_extremes_are_decided_and_explained(name, extreme):
     if isinstance(query, rz.Pld) and (query.mass_at_infinity or query.mass_at_minus_infinity):
         assert not (decision.admitted and name in BOUNDED)
     if decision.admitted and name in ADDITIVE and extreme != "none":
-        before, after = filter.initial().left, filter.state.left
+        before, after = filter.initial().left, filter.state.left  # type: ignore[attr-defined]
         assert any(a < b for a, b in zip(after, before, strict=True))
 
 
@@ -141,7 +141,7 @@ def test_no_refund_through_rounding():
         decision = filter.request(query)
         if decision.admitted:
             total += decision._price[0]
-    left = filter.state.left[0]
+    left = filter.state.left[0]  # type: ignore[attr-defined]
     assert total <= 1 - left <= total + Fraction(400, 2**512)
     assert left.denominator.bit_length() <= 513
     assert filter.state_from_json(filter.state_to_json(filter.state)) == filter.state

@@ -279,9 +279,9 @@ def test_bad_input() -> None:
     with pytest.raises(rz.ArgumentError, match="state must be a state of"):
         filter.balance_in(other.state)
     with pytest.raises(rz.ArgumentTypeError, match="state must be a state of a filter"):
-        filter.balance_in(None)  # type: ignore[arg-type]
+        filter.balance_in(None)
     with pytest.raises(rz.ArgumentTypeError, match="last must be a Pld or a mechanism, got 'x'"):
-        filter.balance_in(filter.state, "x")  # type: ignore[arg-type]
+        filter.balance_in(filter.state, "x")
     with pytest.raises(rz.ArgumentError, match="relation must be"):
         filter.balance_in(filter.state, relation="x")
 

@@ -140,7 +140,7 @@ def test_amounts_in_states_read_strictly(name):
     data = json.loads(filter.state_to_json(filter.state))
     left = data["left"]
     text = json.dumps(data)
-    more = [amounts.text(a + Fraction(1, 10**40)) for a in filter.initial().left]
+    more = [amounts.text(a + Fraction(1, 10**40)) for a in filter.initial().left]  # type: ignore[attr-defined]
     bad_amounts = ["-0.1", "+0.1", "nan", "inf", "1e-3", "0.1 ", " 0.1", "", ".", "1/0", "0/0", "/"]
     bad_amounts += ["1/2/3", "1.5/2", "-1/2", "1_0", "٣", "²", "9" * 1501, "1/" + "9" * 1600, "0x1"]
     bad_amounts += [0.1, 0, None, True, [], {}, ["0.1"]]
@@ -203,7 +203,7 @@ def test_nested_objects_are_queries_where_a_kind_means_both():
 def test_states_survive_as_text_and_in_another_process(name, data):
     filter = CATALOGUE[name].make()
     shares = st.fractions(min_value=0, max_value=1)
-    left = tuple(data.draw(shares) * whole for whole in filter.initial().left)
+    left = tuple(data.draw(shares) * whole for whole in filter.initial().left)  # type: ignore[attr-defined]
     state = Left(filter.fingerprint, left)
     assert filter.state_from_json(filter.state_to_json(state)) == state
     again = pickle.loads(pickle.dumps(state))

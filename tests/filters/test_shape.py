@@ -333,7 +333,7 @@ def test_threads_never_overspend(entry):
     assert filter.state == filter.history[-1].state
     if isinstance(filter, Additive):
         costs = [decision._price for decision in decisions if decision.admitted]
-        whole, left = filter.initial().left, filter.state.left
+        whole, left = filter.initial().left, filter.state.left  # type: ignore[attr-defined]
         for each, most, rest in zip(zip(*costs, strict=True), whole, left, strict=True):
             assert sum(each) == most - rest
 
@@ -348,9 +348,8 @@ def test_threads_with_queries_of_many_sizes(name):
         decisions = list(pool.map(filter.request, 4 * parts))
     costs = [decision._price for decision in decisions if decision.admitted]
     assert len(costs) > 0
-    for each, most, rest in zip(
-        zip(*costs, strict=True), filter.initial().left, filter.state.left, strict=True
-    ):
+    whole, left = filter.initial().left, filter.state.left  # type: ignore[attr-defined]
+    for each, most, rest in zip(zip(*costs, strict=True), whole, left, strict=True):
         assert sum(each) == most - rest >= 0
 
 

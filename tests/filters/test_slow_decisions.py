@@ -49,9 +49,9 @@ def test_tents_above_a_long_list_cost_little_more_and_are_proven(monkeypatch):
     loss, eta = m.DiscreteGaussian(sigma=20.0).pld(), 1e-9
     exact = slack.slack_cost(1.0, loss, eta)
     monkeypatch.setattr(slack, "_MOST", 64)
-    slack._cost.cache_clear()
+    slack._cost.cache_clear()  # type: ignore[attr-defined]
     short = slack.slack_cost(1.0, loss, eta)
-    slack._cost.cache_clear()
+    slack._cost.cache_clear()  # type: ignore[attr-defined]
     assert exact.hi < short.hi < 1.001 * exact.hi
     left = rz.gaussian(mu=np.sqrt(1.0 - short.hi) * (1.0 - 1e-9))
     budget = rz.gaussian(mu=1.0) + rz.approximate_dp(0.0, eta)

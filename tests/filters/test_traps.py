@@ -115,7 +115,7 @@ def test_trap_4_admitting_while_some_order_has_budget_is_not_free():
     first = rz.pure_dp(FIRST)
     for filter in filters.values():
         assert filter.request(first).admitted
-    left = {a: filter.state.left[0] for a, filter in filters.items()}
+    left = {a: filter.state.left[0] for a, filter in filters.items()}  # type: ignore[attr-defined]
     # What is left of x = e^eps after an answer with loss ±FIRST, and the query for each order.
     answers = {z: EPS - z for z in (FIRST, -FIRST)}
     weights = {FIRST: 1 / (1 + mp.exp(-FIRST)), -FIRST: 1 / (1 + mp.exp(FIRST))}
@@ -160,7 +160,7 @@ def test_trap_8_refusals_leave_no_trace_in_later_decisions(name):
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_trap_9_nan_never_grants(name):
     filter = CATALOGUE[name].make()
-    width = len(filter.initial().left)
+    width = len(filter.initial().left)  # type: ignore[attr-defined]
     for left in (math.nan, math.inf, mpf("nan")):
         with pytest.raises(rz.ResiduaError):
             filter.decide(Left(filter.fingerprint, (left,) * width), CATALOGUE[name].part)

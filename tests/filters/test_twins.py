@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +36,7 @@ def laplace_law(eps: float) -> Law:
 # ------------------------------------------------------------------- zCDP parameters
 
 
-def quotient(law: object, alpha: mpf) -> mpf:
+def quotient(law: Any, alpha: mpf) -> mpf:
     return max(side.renyi(alpha) for side in (law, law.reverse())) / alpha
 
 
@@ -244,7 +245,7 @@ def laplace_curve(eps: float) -> Callable[[mpf], mpf]:
     return lambda t: oracles.laplace(eps, mp.exp(t))
 
 
-def curves(law: object) -> list[Callable[[mpf], mpf]]:
+def curves(law: Any) -> list[Callable[[mpf], mpf]]:
     return [law.delta, law.reverse().delta]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import residua as rz
 from individual.conftest import STORES
-from individual.engines import state_of
+from individual.engine_runs import state_of
 
 M = rz.mechanisms
 NAN = float("nan")

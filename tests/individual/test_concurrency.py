@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import residua as rz
-from individual.engines import state_of
+from individual.engine_runs import state_of
 
 
 @pytest.mark.needs("duckdb")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import residua as rz
-from individual.engines import state_of
+from individual.engine_runs import state_of
 
 LOSSES = {"subject": [1, 2, 3], "nu": [0.1, 0.2, 0.3]}
 

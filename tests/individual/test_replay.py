@@ -12,7 +12,7 @@ import pytest
 
 import residua as rz
 from individual.conftest import STORES
-from individual.engines import by_key, state_of
+from individual.engine_runs import by_key, state_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
 

@@ -13,7 +13,7 @@ import pytest
 
 import residua as rz
 from individual.conftest import STORES
-from individual.engines import state_of
+from individual.engine_runs import state_of
 
 M = rz.mechanisms
 Key = tuple[Any, ...]
@@ -38,7 +38,7 @@ class Twin:
         return costs.keys() - out
 
 
-CASES = [
+CASES: list[Any] = [
     (rz.PureFilter(eps=1.0), "eps", lambda x: x, {}),
     (rz.PureFilter(eps=0.7), "sensitivity", lambda x: x / 2, {"unknown": "exclude"}),
     (rz.ZcdpFilter(rho=0.5), "nu", lambda x: x * x / 2, {"epochs": True}),

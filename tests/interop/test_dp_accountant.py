@@ -58,7 +58,7 @@ def test_no_privacy_costs_everything(dp: Any, relation: str) -> None:
 
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_what_is_unknown_is_named(dp: Any, relation: str) -> None:
-    class Unknown(dp.DpEvent):  # type: ignore[misc,name-defined]
+    class Unknown(dp.DpEvent):
         pass
 
     for culprit in (dp.UnsupportedDpEvent(), Unknown()):

@@ -110,7 +110,7 @@ def test_parameters_that_cannot_be(events: Any, bad: Any) -> None:
 
 
 def test_a_stranger_with_a_known_name_is_a_stranger(events: Any) -> None:
-    class GaussianDpEvent(events.DpEvent):  # type: ignore[misc,name-defined]
+    class GaussianDpEvent(events.DpEvent):
         noise_multiplier = 1.0
 
     nested = events.ComposedDpEvent([events.NoOpDpEvent(), GaussianDpEvent()])

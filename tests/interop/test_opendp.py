@@ -73,7 +73,7 @@ def test_a_fixed_number_of_records_is_public(dp: Any) -> None:
         total = sized >> dp.t.then_sum() >> dp.m.then_laplace(20.0)
         assert total.map(1) == 0.0, "what one record more or less would have been charged"
         assert from_opendp(total) == rz.mechanisms.PureDp(0.5, relation="replace-one")
-        assert from_opendp(total, 4, "replace-one").eps == 1.0  # type: ignore[attr-defined]
+        assert from_opendp(total, 4, "replace-one").eps == 1.0
         with pytest.raises(rz.UnsupportedError, match="makes the number of records public"):
             from_opendp(total, relation="add-remove")
         with pytest.raises(rz.ArgumentError, match="d_in must be at least 2 under replace-one"):
@@ -245,7 +245,7 @@ def test_what_a_user_calls_as_opendp_does_is_not_taken_for_it(dp: Any, space: An
     )
     with pytest.raises(rz.UnsupportedError, match="the user's own metric"):
         from_opendp(strange, 1)
-    assert from_opendp(strange, 1, "add-remove").eps == 0.1  # type: ignore[attr-defined]
+    assert from_opendp(strange, 1, "add-remove").eps == 0.1
 
 
 @drawn(st.floats(1e-9, 1e3))

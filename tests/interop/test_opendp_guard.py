@@ -146,7 +146,7 @@ def test_a_unit_of_several_records_pays_for_all(count: Any, ledger: rz.Ledger) -
     guard_opendp(ledger, "people", count, d_in=3)([1, 2, 3])
     assert left(ledger) == Fraction(1, 4)
     with pytest.raises(TypeError, match="d_in"):
-        guard_opendp(ledger, "people", count)  # type: ignore[call-arg]
+        guard_opendp(ledger, "people", count)
     with pytest.raises(rz.ArgumentTypeError, match="d_in must be the distance"):
         guard_opendp(ledger, "people", count, d_in=None)
 

@@ -15,7 +15,7 @@ from catalogue import FINITE, NAMES, PAIRS, READ_AT, case, overlap
 @pytest.mark.parametrize("name", NAMES)
 def test_repr_pastes_back(name):
     L = case(name).pld
-    again = eval(repr(L), dict(vars(rz)) | {n: getattr(rz, n) for n in rz.__all__})
+    again = eval(repr(L), dict(vars(rz)) | {n: getattr(rz, n) for n in rz.__all__})  # type: ignore[attr-defined]
     assert isinstance(again, rz.Pld)
     for t in READ_AT:
         assert overlap(again.delta_bounds(t), L.delta_bounds(t))

@@ -150,7 +150,7 @@ def written(path: Path) -> None:
             ledger.retire("closed", "the study is over")
             ledger.spend("lost", Gaussian(sigma=10.0))
             seq, head = ledger.budget("lost").seq, ledger.budget("lost").head
-            ledger._committer.anchor.write({"lost": (seq + 1, head)})  # type: ignore[union-attr]
+            ledger._committer.anchor.write({"lost": (seq + 1, head)})
         with rz.open_ledger(where, principal="bob") as ledger:
             ledger.recover(retire=True)
             heads = {each.name: each.head for each in ledger.budgets()}

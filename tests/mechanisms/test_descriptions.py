@@ -153,8 +153,8 @@ def test_equal_values_have_equal_json() -> None:
         ),
         (Gaussian(sigma=1), Gaussian(sigma=1.0)),
         (Gaussian(sigma=np.float64(1.0)), Gaussian(sigma=1.0)),
-        (DiscreteLaplace(2, np.int64(3)), DiscreteLaplace(2.0, 3)),  # type: ignore[arg-type]
-        (Rdp([2, 4], np.array([0.5, 1.0])), Rdp((2.0, 4.0), (0.5, 1.0))),  # type: ignore[arg-type]
+        (DiscreteLaplace(2, np.int64(3)), DiscreteLaplace(2.0, 3)),
+        (Rdp([2, 4], np.array([0.5, 1.0])), Rdp((2.0, 4.0), (0.5, 1.0))),
     ]
     for one, other in pairs:
         assert one == other and hash(one) == hash(other)
@@ -509,7 +509,7 @@ def test_units() -> None:
             assert declared.plds() == mechanism.plds()
     for bad in ("", " event", "a\nb", "x" * 201, "e\u0301"):
         refused(lambda bad=bad: PureDp(1.0, unit=bad), "unit")
-    refused(lambda: PureDp(1.0, unit=1), "unit", "1")  # type: ignore[arg-type]
+    refused(lambda: PureDp(1.0, unit=1), "unit", "1")
     refused(lambda: from_json('{"kind":"laplace","scale":1,"unit":"event"}'), "unit")
 
 
@@ -561,7 +561,7 @@ def test_lists_that_do_not_fit() -> None:
 
 def test_choices() -> None:
     refused(lambda: ReportNoisyMax(1.0, "normal"), "noise", "normal", "gumbel")
-    refused(lambda: ReportNoisyMax(1.0, 1), "noise", "1")  # type: ignore[arg-type]
+    refused(lambda: ReportNoisyMax(1.0, 1), "noise", "1")
     values_: list[Any] = [1, 0, None, "yes", np.True_]
     for value in values_:
         refused(lambda value=value: ReportNoisyMax(1.0, monotonic=value), "monotonic")

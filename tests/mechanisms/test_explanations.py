@@ -116,7 +116,7 @@ def test_bounded_noise_shows_its_failure_probability() -> None:
     pld = TruncatedLaplace(1.0, 8.0).pld()
     delta = float(pld.mass_at_infinity)
     assert f"approximate_dp(0.0, {delta!r})" in repr(pld).split(" + ")
-    assert eval(repr(pld), {name: getattr(rz, name) for name in rz.__all__}) == pld
+    assert eval(repr(pld), {name: getattr(rz, name) for name in rz.__all__}) == pld  # type: ignore[attr-defined]
     assert repr(3 * rz.approximate_dp(0.0, 0.25)) == "3 * approximate_dp(0.0, 0.25)"
 
 

@@ -112,7 +112,7 @@ def _extremes() -> dict[str, list[Callable[[], Mechanism]]]:
         made: dict[str, Callable[[float], Mechanism]], what: str, values: Iterable[float]
     ) -> dict[str, list[Callable[[], Mechanism]]]:
         return {
-            f"{what} {key}": [lambda make=make, v=v: make(v) for v in values]  # type: ignore[misc]
+            f"{what} {key}": [lambda make=make, v=v: make(v) for v in values]
             for key, make in made.items()
         }
 

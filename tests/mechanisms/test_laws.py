@@ -40,7 +40,7 @@ from residua.mechanisms import (
     TruncatedLaplace,
     Zcdp,
 )
-from residua.mechanisms.mechanism import Side
+from residua.pld.arithmetic.exact import Side
 
 EPS = np.array([-30.0, -8.0, -3.0, -1.5, -1.0, -0.6, -0.3, -0.1, -0.03, -1e-3, -1e-6, 0.0])
 EPS = np.unique(np.concatenate([EPS, -EPS, np.linspace(-2.0, 2.0, 21)]))

@@ -107,7 +107,7 @@ def test_sampled_pairs_that_are_not_symmetric(rate: float) -> None:
     mechanism = PoissonSampled(atoms, rate)
     for direction, one, other in (("remove", sampled, c), ("add", c, sampled)):
         above = mechanism.pld(direction).hockey_stick_bounds(np.array(XS))
-        for x, lo, hi in zip(XS, above.lo, above.hi, strict=True):  # type: ignore[arg-type]
+        for x, lo, hi in zip(XS, above.lo, above.hi, strict=True):
             value = oracle.hockey_stick(one, other, x)
             # The masses q = p e^-z are floats in the library: a few ulps.
             assert lo * (1 - 1e-14) - 1e-15 <= value <= hi * (1 + 1e-14) + 1e-15

@@ -187,7 +187,7 @@ def test_progress_is_reported() -> None:
 )
 def test_bad_arguments_are_named(arguments: tuple[object, ...], said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        rz.compare_filters(*arguments)  # type: ignore[arg-type]
+        rz.compare_filters(*arguments)
 
 
 def test_asking_what_was_not_measured(measured: rz.FilterComparison) -> None:

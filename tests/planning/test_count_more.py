@@ -31,7 +31,13 @@ def auto_after(first: Any) -> rz.AutoFilter:
         (lambda: rz.TargetResidueFilter(1.0, 1e-6, 0.25, 0.03), TINY, 1),
         (lambda: auto_after(m.PureDp(0.1)), m.Laplace(5000.0), 50_000),
     ],
-    ids=["auto after tiny", "auto after gaussian", "gdp residue", "target residue", "auto, laplace"],
+    ids=[
+        "auto after tiny",
+        "auto after gaussian",
+        "gdp residue",
+        "target residue",
+        "auto, laplace",
+    ],
 )
 def test_tiny_queries_are_counted_within_seconds(
     make: Callable[[], rz.Filter], query: Any, least: int, monkeypatch: pytest.MonkeyPatch

@@ -168,4 +168,4 @@ def test_relation_is_passed_on() -> None:
 )
 def test_bad_arguments_are_named(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()

@@ -94,7 +94,7 @@ def test_nothing_is_spent_and_states_are_taken() -> None:
 )
 def test_bad_arguments_are_named(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()
 
 
 def test_answers_at_random() -> None:

@@ -81,7 +81,7 @@ def test_the_order_is_chosen_before_anything_is_asked() -> None:
     odometer = rz.Odometer.expecting(rho=0.1, delta=1e-6)
     assert odometer.alpha == pytest.approx(1 + math.sqrt(math.log(1e6) / 0.1), rel=1e-5)
     with pytest.raises(AttributeError):
-        odometer.alpha = 2.0  # type: ignore[misc]
+        odometer.alpha = 2.0
     for bad in ({"alpha": 1.0}, {"alpha": math.nan}, {"delta": 0.0}, {"delta": 1.0}):
         with pytest.raises(ValueError):
             rz.Odometer(**{"alpha": 2.0, "delta": 0.1, **bad})

@@ -205,13 +205,13 @@ def test_drifting_sizes_give_way_gradually(seed: int) -> None:
 def test_bad_arguments_are_named(arguments: dict[str, object], said: str) -> None:
     given = {"eps": EPS, "delta": DELTA, "count": 2, "seed": 1} | arguments
     with pytest.raises(rz.ResiduaError, match=said):
-        draw_suite(**given)  # type: ignore[arg-type]
+        draw_suite(**given)
     with pytest.raises(rz.ResiduaError, match=said):
-        rz.compare_filters(workload="suite", filters=["pure"], **given)  # type: ignore[arg-type]
+        rz.compare_filters(workload="suite", filters=["pure"], **given)
     if "count" not in arguments:
         del given["count"]
         with pytest.raises(rz.ResiduaError, match=said):
-            draw_workload(**given)  # type: ignore[arg-type]
+            draw_workload(**given)
 
 
 def test_budget_without_room_is_named() -> None:

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from service.running import FILTER, LAPLACE, Service, raw, serving
 pytestmark = pytest.mark.needs("fastapi", "uvicorn", "httpx", "sqlalchemy")
 
 ASK = {"mechanism": LAPLACE}
-ROUTES = {
+ROUTES: dict[str, Any] = {
     "read": [
         ("GET", "/v1/budgets", None),
         ("GET", "/v1/budgets/{b}", None),
@@ -227,7 +228,7 @@ def test_a_token_expires_while_it_is_remembered() -> None:
 def test_tokens_are_looked_up_again_after_a_while() -> None:
     made, text = auth.new_token("engine")
     at, asked = [0.0], []
-    keeper = Authenticator(lambda id: (asked.append(id), made)[1], False, clock=lambda: at[0])
+    keeper = Authenticator(lambda id: (asked.append(id), made)[1], False, clock=lambda: at[0])  # type: ignore[func-returns-value]
     for _ in range(5):
         keeper.caller(f"Bearer {text}")
     assert len(asked) == 1
@@ -322,7 +323,7 @@ def test_beyond_loopback_only_with_tokens(tmp_path: Path) -> None:
 )
 def test_tokens_that_are_not_made(options: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        auth.new_token(**options)  # type: ignore[arg-type]
+        auth.new_token(**options)
 
 
 def test_each_token_is_another() -> None:

@@ -65,7 +65,7 @@ def test_a_decision_elsewhere_leaves_no_description_behind(
         parts = [{"kind": "gaussian", "sigma": 5000.0 + i} for i in range(250)]
         query = query_of({"kind": "composed", "mechanisms": parts})
         ledger.with_compute(lambda do, *arguments: do(*arguments)).check("b", query)
-        kept = [text for _, _, _, text in ledger._committer._early._known]
+        kept = [key[3] for key in ledger._committer._early._known]
         assert len(query.text) > 5_000 and kept and max(map(len, kept)) < 100
 
 

@@ -15,8 +15,8 @@ from residua.errors import ResiduaError
 from residua.provable import unprovable, unprovable_commit
 from residua.records import lines
 from residua.verify import verify_records
-from verify.chains import written_by
 from verify.queries import FILTERS, Draw
+from verify.written_chains import written_by
 
 pytestmark = pytest.mark.needs("flint", "sqlalchemy")
 

@@ -22,8 +22,8 @@ from residua.ledger.domain.described_query import describe_query
 from residua.provable import unprovable_filter
 from residua.records import NOTHING_BEFORE, canonical, digest
 from residua.verify import verify_records
-from verify.chains import Written, plain, written_by
 from verify.mutations import mutated
+from verify.written_chains import Written, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -47,8 +47,8 @@ GENEROUS: list[rz.Filter] = [
 def proven(config: Any, before: Any, after: Any, mechanism: Any, relation: str) -> bool:
     """Whether a step is proven; it ends soon whatever is asked."""
     from residua.verify.chains.steps import measured
-    from residua.verify.descriptions.mechanisms import units_of
-    from residua.verify.proofs.filters import StepQuery, prove_step
+    from residua.verify.descriptions.mechanisms import StepQuery, units_of
+    from residua.verify.proofs.filters import prove_step
 
     asked = StepQuery(mechanism, relation, {}, {})
     proof, _ = measured(partial(prove_step, config, before, after, asked), 0.2)
@@ -170,7 +170,8 @@ def test_no_configuration_is_proven_that_the_library_refuses(name: str) -> None:
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_no_state_is_proven_that_the_library_refuses(name: str) -> None:
     from residua.verify.chains.steps import measured
-    from residua.verify.proofs.filters import StepQuery, prove_step
+    from residua.verify.descriptions.mechanisms import StepQuery
+    from residua.verify.proofs.filters import prove_step
 
     draw = random.Random(name)
     entry = CATALOGUE[name]
@@ -292,7 +293,7 @@ def _ledger_writes(bodies: list[dict[str, Any]], directory: Path) -> bool:
                 if answer.replayed or not answer.admitted:
                     return False
                 if kind == "hold":
-                    holds[body["hold"]] = answer.id  # type: ignore[union-attr]
+                    holds[body["hold"]] = answer.id
             elif kind == "commit":
                 if not mine.commit(holds[body["hold"]], body["key"]).admitted:
                     return False

@@ -48,7 +48,7 @@ def test_the_first_move_and_the_answers_to_it() -> None:
     ],
 )
 def test_free_families_guarantee_the_budget(natural: object, said: str) -> None:
-    made = natural()  # type: ignore[operator]
+    made = natural()
     assert made.free
     assert made.guarantee == made.budget
     assert said in made.proven.reason
@@ -81,7 +81,7 @@ def test_arbitrary_queries_get_the_computed_guarantee() -> None:
 )
 def test_what_is_not_proven_is_not_made(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()
 
 
 def test_asymmetric_queries_count_in_both_directions() -> None:

@@ -227,4 +227,4 @@ def test_runs_agree_with_the_law(name: str, truth: int) -> None:
 )
 def test_bad_input_is_refused_by_name(call: object, said: str) -> None:
     with pytest.raises(rz.ResiduaError, match=said):
-        call()  # type: ignore[operator]
+        call()

@@ -12,7 +12,7 @@ import residua as rz
 from cli.running import refusal, run, run_json
 from residua import mechanisms as m
 from residua.records import Record, canonical, lines
-from verify.chains import Written, written_by
+from verify.written_chains import Written, written_by
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -68,7 +68,7 @@ def anchor(path: Path) -> None:
     "made", [own, both, renamed, empty, other, text, nothing, folder, anchor]
 )  # fmt: skip
 def test_what_is_not_a_demonstration_stays(made: object, tmp_path: Path) -> None:
-    made(tmp_path / "demo.db")  # type: ignore[operator]
+    made(tmp_path / "demo.db")
     before = {file: file.is_file() and file.read_bytes() for file in tmp_path.iterdir()}
     path, kept = demo_path(tmp_path, FILTERS)
     assert path == tmp_path / "demo-2.db" and not path.exists()

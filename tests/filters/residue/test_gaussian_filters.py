@@ -131,7 +131,7 @@ def test_ten_thousand_tiny_queries_neither_drift_nor_stall():
         decision = office.request(tiny)
         assert decision.admitted
         costs.append(Fraction(decision.cost))
-    spent = 1 - office.state.left[0]
+    spent = 1 - office.state.left[0]  # type: ignore[attr-defined]
     assert abs(spent - sum(costs)) <= Fraction(1, 10**12) * spent
     # Each takes about eps², a little more as the budget shrinks, never less.
     assert all(a <= b * (1 + Fraction(1, 10**6)) for a, b in itertools.pairwise(costs))
@@ -173,7 +173,7 @@ def test_a_sampled_gaussian_costs_far_less_with_slack():
     assert decision.admitted
     cost, slack = decision.cost
     assert cost < 1e-3 and slack < 1e-8
-    left = rz.gaussian(mu=(float(office.state.left[0])) ** 0.5)
+    left = rz.gaussian(mu=(float(office.state.left[0])) ** 0.5)  # type: ignore[attr-defined]
     budget = rz.gaussian(mu=office.mu) + rz.approximate_dp(0.0, slack)
     for x in (1e-2, 0.3, 0.9, 1.0, 1.1, 3.0, 20.0, 1e3):
         bounds = (left + query).hockey_stick_bounds(x)

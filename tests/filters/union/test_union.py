@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 import residua as rz
 from filters.catalogue import spend_one
 from residua import mechanisms as m
-from residua.filters.union.union import MOST_COMPONENTS, Parts
+from residua.filters.union.union import Parts
+from residua.sizes import MOST_COMPONENTS
 
 
 def make() -> rz.UnionFilter:
@@ -197,7 +198,7 @@ def test_unions_inside_unions_are_flattened() -> None:
     outer = rz.UnionFilter([inner, rz.BasicFilter(1.0, 1e-6)])
     assert [each.kind for each in outer.filters] == ["pure", "gdp", "basic"]
     nested = f'{{"filters":[{inner.to_json()},{{"eps":1.0,"kind":"pure"}}],"kind":"union"}}'
-    assert [each.kind for each in rz.UnionFilter.from_json(nested).filters] == [
+    assert [each.kind for each in rz.UnionFilter.from_json(nested).filters] == [  # type: ignore[attr-defined]
         "pure",
         "gdp",
         "pure",
@@ -272,7 +273,7 @@ class Unknown(rz.PureFilter):
 
     @property
     def guarantee(self) -> rz.Pld:
-        return None  # type: ignore[return-value]
+        return None
 
 
 def _spent() -> rz.Filter:
@@ -311,16 +312,16 @@ def _spent() -> rz.Filter:
 )
 def test_bad_values_are_errors(filters: list[rz.Filter], eps: float | None, message: str) -> None:
     with pytest.raises(rz.ArgumentError, match=message):
-        rz.UnionFilter(filters, eps)  # type: ignore[arg-type]
+        rz.UnionFilter(filters, eps)
 
 
 def test_a_component_in_the_middle_of_its_life_is_an_error() -> None:
     with pytest.raises(rz.ArgumentError, match="unspent: pure has admitted queries; make a new"):
-        rz.UnionFilter([_spent(), rz.GdpFilter(0.2)])  # type: ignore[arg-type]
-    union = rz.UnionFilter([rz.PureFilter(1.0)])  # type: ignore[arg-type]
+        rz.UnionFilter([_spent(), rz.GdpFilter(0.2)])
+    union = rz.UnionFilter([rz.PureFilter(1.0)])
     union.spend(rz.pure_dp(0.1))
     with pytest.raises(rz.ArgumentError, match="unspent: union has admitted queries"):
-        rz.UnionFilter([union])  # type: ignore[arg-type]
+        rz.UnionFilter([union])
 
 
 @pytest.mark.parametrize(
@@ -328,13 +329,13 @@ def test_a_component_in_the_middle_of_its_life_is_an_error() -> None:
 )
 def test_what_is_not_a_list_of_filters_is_an_error(filters: object) -> None:
     with pytest.raises(rz.ArgumentTypeError, match="filters must be a list of filters"):
-        rz.UnionFilter(filters)  # type: ignore[arg-type]
+        rz.UnionFilter(filters)
 
 
 @pytest.mark.parametrize("item", [None, "pure", 0.5, rz.pure_dp(1.0)])
 def test_what_is_not_a_filter_is_an_error(item: object) -> None:
     with pytest.raises(rz.ArgumentTypeError, match="filters must contain only filters, got"):
-        rz.UnionFilter([rz.PureFilter(1.0), item])  # type: ignore[list-item, arg-type]
+        rz.UnionFilter([rz.PureFilter(1.0), item])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import residua as rz
-from individual.engines import by_key, run, state_of, workload
+from individual.engine_runs import by_key, run, state_of, workload
 
 # PySpark says so whenever a recent pandas is installed; only Arrow is used here.
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")

@@ -79,5 +79,5 @@ def test_what_is_left_is_reported_from_below(filter: rz.Filter) -> None:
         amount = one * units.size
         exact = root_down(amount) if power == 2 else reported(amount)
         assert value <= exact <= value * (1 + 1e-14)
-    own = getattr(filter, "mu", None) or getattr(filter, "eps", None) or filter.rho
+    own = getattr(filter, "mu", None) or getattr(filter, "eps", None) or filter.rho  # type: ignore[attr-defined]
     assert capacities_in_units(filter, np.array([own])).tolist() == [units.capacity]

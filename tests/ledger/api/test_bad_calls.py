@@ -38,7 +38,7 @@ CALLS: list[tuple[str, type[Exception], Callable[[rz.Ledger], Any]]] = [
     ("nothing", rz.ArgumentTypeError, lambda l: l.spend("b", None)),
     ("empty key", rz.ArgumentError, lambda l: l.spend("b", PureDp(0.1), key="")),
     ("long key", rz.ArgumentError, lambda l: l.spend("b", PureDp(0.1), key="x" * 1000)),
-    ("key of another type", rz.ArgumentTypeError, lambda l: l.spend("b", PureDp(0.1), key=7)),  # type: ignore[arg-type]
+    ("key of another type", rz.ArgumentTypeError, lambda l: l.spend("b", PureDp(0.1), key=7)),
     ("half a character", rz.ArgumentError, lambda l: l.spend("b", PureDp(0.1), key="\ud800")),
     ("no time to live", rz.ArgumentError, lambda l: l.reserve("b", PureDp(0.1), ttl=0.0)),
     ("NaN to live", rz.ArgumentError, lambda l: l.reserve("b", PureDp(0.1), ttl=float("nan"))),
@@ -53,7 +53,7 @@ CALLS: list[tuple[str, type[Exception], Callable[[rz.Ledger], Any]]] = [
     ("window", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=0.0)),
     ("tiny", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=1e-300)),
     ("short", rz.ArgumentError, lambda l: l.create_budget("c", rz.PureFilter(1.0), window=0.999)),
-    ("flag", rz.ArgumentTypeError, lambda l: l.spend("b", PureDp(0.1), assume_budget_relation=1)),  # type: ignore[arg-type]
+    ("flag", rz.ArgumentTypeError, lambda l: l.spend("b", PureDp(0.1), assume_budget_relation=1)),
     ("after", rz.ArgumentError, lambda l: l.history("b", after=-1)),
     ("principal", rz.ArgumentError, lambda l: l.as_principal("")),
 ]  # fmt: skip

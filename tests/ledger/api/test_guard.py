@@ -329,7 +329,7 @@ def raised_in_a_stream(ledger: rz.Ledger, error: BaseException) -> None:
         raise error
 
     async def read() -> None:
-        async for _ in guard_module._stream(run()):  # type: ignore[arg-type]
+        async for _ in guard_module._stream(run()):
             pass
 
     _driven(read())
@@ -456,7 +456,7 @@ def test_streams_of_answers_are_paid_once_and_answer_what_they_are_sent(budget: 
 
     async def main() -> None:
         other = doubled_later()
-        assert [await other.asend(None), await other.asend(1), await other.asend(2)] == [0, 2, 4]  # type: ignore[arg-type]
+        assert [await other.asend(None), await other.asend(1), await other.asend(2)] == [0, 2, 4]
         with pytest.raises(StopAsyncIteration):
             await other.asend(3)
         unfinished = doubled_later()

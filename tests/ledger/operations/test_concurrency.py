@@ -191,7 +191,7 @@ def test_a_spend_waits_for_one_that_is_under_way_elsewhere(open_: Open, url: str
     one.create_budget("b", rz.PureFilter(1.0))
     with ThreadPoolExecutor(2) as pool:
         spends = [
-            pool.submit(lambda l=l: [l.spend("b", PureDp(0.1)).admitted for _ in range(10)])  # type: ignore[misc]
+            pool.submit(lambda l=l: [l.spend("b", PureDp(0.1)).admitted for _ in range(10)])
             for l in (one, two)
         ]
         admitted = [sum(each.result()) for each in spends]

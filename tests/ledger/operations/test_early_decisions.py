@@ -127,6 +127,6 @@ def test_a_long_description_is_not_kept_with_its_ruling() -> None:
         early.compute(
             Slow(rules.judge, frozenset("b"), ({"b": snapshot()}, rules.spend, query)), here
         )
-    kept = [text for _, _, _, text in early._known]
+    kept = [key[3] for key in early._known]
     assert kept[0] == queries[0].text
     assert len(set(kept)) == 3 and max(map(len, kept)) < 100 < len(queries[1].text)

@@ -70,7 +70,7 @@ def test_parent_and_child_share_label_unit_and_relation(ledger: rz.Ledger) -> No
     ledger.create_budget("cap", rz.PureFilter(1.0), data="d")
     for options in ({"data": "e"}, {"unit": "device"}, {"relation": "replace-one"}):
         with pytest.raises(rz.ArgumentError, match="that of the parent"):
-            ledger.create_budget("q", rz.PureFilter(1.0), parent="cap", **options)  # type: ignore[arg-type]
+            ledger.create_budget("q", rz.PureFilter(1.0), parent="cap", **options)
     with pytest.raises(rz.UnknownBudget):
         ledger.create_budget("q", rz.PureFilter(1.0), parent="nobody")
 

@@ -309,7 +309,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def admitted(query: Any, decision: Any) -> str:
         if isinstance(query.query, rz.SelfComposed):
-            work(2 * committer.QUICK)
+            work(2 * committer.QUICK)  # type: ignore[attr-defined]
         return words(query, decision)
 
     monkeypatch.setattr(rules, "admitted", admitted)
@@ -320,7 +320,7 @@ def test_a_slow_decision_is_made_early_and_again_when_the_state_moved(open_: Ope
     ledger, elsewhere = open_(), Elsewhere()
     ledger.create_budget("b", rz.PureFilter(1.0))
     moves = [lambda: ledger.spend("b", PureDp(0.125))]
-    elsewhere.before = lambda: [move() for move in moves] and moves.clear()
+    elsewhere.before = lambda: [move() for move in moves] and moves.clear()  # type: ignore[func-returns-value]
     assert ledger.with_compute(elsewhere).spend("b", twice(0.25)).admitted
     assert elsewhere.called == ["judge"] * 2
     assert left(ledger) == Fraction(5, 8)

@@ -68,7 +68,7 @@ def test_who_comes_first_leads_and_the_next_leads_after() -> None:
     assert turns.turns == [["a"], ["b", "c", "d"]]
     assert [slot.result() for slot in slots] == ["a", "b", "c", "d"]
     turns.let.release()
-    turns.queue.run(Slot("e"))  # type: ignore[arg-type]
+    turns.queue.run(Slot("e"))
     assert turns.turns[-1] == ["e"], "nobody leads any more"
 
 
@@ -116,7 +116,7 @@ def test_one_who_is_interrupted_while_waiting_holds_nobody_up() -> None:
     assert [type(error) for error in turns.raised] == [KeyboardInterrupt]
     assert first.result() == "a"
     turns.let.release()
-    last = Slot("c")  # type: ignore[arg-type]
+    last = Slot("c")
     turns.queue.run(last)
     assert last.result() == "c", "nobody leads, so whoever comes does"
     assert turns.turns == [["a"], ["c"]], "what nobody took is not done"

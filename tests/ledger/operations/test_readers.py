@@ -129,7 +129,7 @@ def test_verifying_many_records_does_not_stop_spends_and_sees_one_moment(
     ledger.spend(["a", "b"], PureDp(0.001))
     group = ledger.history("b")[-1].seq
     verified: list[Any] = []
-    chain = verifying.chain
+    chain = verifying.chain  # type: ignore[attr-defined]
 
     def slow(*arguments: Any) -> Iterator[Any]:
         """Between two records of every chain, somebody spends from all budgets."""

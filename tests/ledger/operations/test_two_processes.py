@@ -54,7 +54,7 @@ def story(ledgers: list[rz.Ledger], seed: int) -> list[Any]:
             elif step == "end" and holds:
                 hold = holds.pop(rng.randrange(len(holds)))
                 commits = rng.random() < 0.5
-                said = at.commit(hold.id, f"k{number}") if commits else at.cancel(hold.id, "no")
+                said = at.commit(hold.id, f"k{number}") if commits else at.cancel(hold.id, "no")  # type: ignore[func-returns-value]
             elif step == "child":
                 said = at.create_budget(f"c{number}", rz.PureFilter(0.1), parent="pure") and None
             else:

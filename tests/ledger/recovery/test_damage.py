@@ -251,4 +251,4 @@ def test_an_export_to_where_nothing_can_be_written(path: Path, tmp_path: Path) -
                 ledger.export(to)
         for other in (io.BytesIO(), 5, None):
             with pytest.raises(ArgumentTypeError, match="to must be"):
-                ledger.export(other)  # type: ignore[arg-type]
+                ledger.export(other)

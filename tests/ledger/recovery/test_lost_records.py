@@ -57,8 +57,8 @@ def _commit(ledger: rz.Ledger) -> object:
     return ledger.commit(_hold(ledger).id, key="k")
 
 
-def _cancel(ledger: rz.Ledger) -> object:
-    return ledger.cancel(_hold(ledger).id, "not needed")
+def _cancel(ledger: rz.Ledger) -> None:
+    ledger.cancel(_hold(ledger).id, "not needed")
 
 
 LOST = {
@@ -105,7 +105,7 @@ def test_a_key_of_which_a_record_was_lost_is_answered_by_the_others(
 ) -> None:
     ask, kept, *_ = LOST[lost]
     first: list[rz.Receipt] = []
-    with recovered(tmp_path, lambda old: first.append(ask(old)), {short: kept}) as ledger:  # type: ignore[arg-type]
+    with recovered(tmp_path, lambda old: first.append(ask(old)), {short: kept}) as ledger:
         if lost == "the spend":
             again = [ledger.spend(["a", "b"], eps(0.125), key="k")]
         else:

@@ -80,7 +80,7 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
     for old, new in zip(before["residua_budgets"], after["residua_budgets"], strict=True):
         name, steps = str(old[1]), int(old[1] not in closed)
         assert new[:11] + new[13:] == old[:11] + old[13:]
-        assert new[11] == old[11] + steps, "what was done is in each chain"  # type: ignore[operator]
+        assert new[11] == old[11] + steps, "what was done is in each chain"
         assert again.history(name)[-1].type == ("resume" if steps else "retire")
     assert [shown(each) for each in ask(again)] == answers
     (hold, *_) = again.holds()
@@ -90,7 +90,7 @@ def test_recovery_takes_over_what_was_exported(open_: Open) -> None:
 def set_clock(ledger: rz.Ledger, seconds: float) -> None:
     """Stop the time of a ledger's database, as far as this process asks for it."""
     store = ledger.store
-    store.now = f"'{clock.text(datetime.fromtimestamp(seconds, UTC))}'"  # type: ignore[misc]
+    store.now = f"'{clock.text(datetime.fromtimestamp(seconds, UTC))}'"
     vars(store).pop("facts_and_time", None)
 
 
@@ -163,7 +163,7 @@ def test_a_commit_by_key_or_by_hold_is_the_same_receipt(open_: Open) -> None:
         for again in (ledger.commit(hold.id, key=f"k{names}"), ledger.commit(hold.id)):
             assert again.replayed and not first.replayed
             said, same = shown(again), shown(first)
-            assert {**said, "replayed": False} == same  # type: ignore[dict-item]
+            assert {**said, "replayed": False} == same
 
 
 def test_a_budget_of_which_nothing_is_left_keeps_its_name(open_: Open) -> None:
@@ -327,7 +327,7 @@ def test_what_recovery_is_given_is_checked(open_: Open) -> None:
         with pytest.raises(rz.ArgumentTypeError, match="heads must be"):
             ledger.recover(heads=heads)
     with pytest.raises(rz.ArgumentTypeError, match="retire"):
-        ledger.recover(retire=1)  # type: ignore[arg-type]
+        ledger.recover(retire=1)
 
 
 def test_a_budget_that_lost_spends_stays_retired_whatever_becomes_of_its_row(open_: Open) -> None:
@@ -624,7 +624,7 @@ def test_a_recovery_waits_for_another_and_then_asks_the_anchor(
             monkeypatch.undo()
             if store.locks_rows:
                 assert one.recover().retired == () and one.spend("b", rz.pure_dp(0.25)).admitted
-        lock(store, connection)  # type: ignore[arg-type]
+        lock(store, connection)
 
     if not two.store.locks_rows:
         assert one.recover().retired == () and one.spend("b", rz.pure_dp(0.25)).admitted

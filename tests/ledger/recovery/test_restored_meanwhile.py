@@ -102,8 +102,8 @@ def test_while_it_is_recovered(
     def late(said: object, check: object) -> None:
         monkeypatch.undo()
         # As a server does that had committed before the backup was put back.
-        other._committer.anchor.write({"b": (3, "0" * 64), "c": (0, "1" * 64)})  # type: ignore[union-attr]
-        start(said, check)  # type: ignore[arg-type]
+        other._committer.anchor.write({"b": (3, "0" * 64), "c": (0, "1" * 64)})
+        start(said, check)
 
     monkeypatch.setattr(anchor, "start", late)
     with pytest.raises(rz.ReadOnlyLedger, match="recover it again"):

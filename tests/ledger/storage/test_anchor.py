@@ -114,7 +114,7 @@ def test_a_crash_between_commit_and_anchor_is_caught_up(open_: Open, tmp_path: P
     anchor.write_bytes(before)
     again = open_()
     assert again.read_only is None
-    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)  # type: ignore[union-attr]
+    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)
 
 
 def test_a_failing_anchor_leaves_the_outcome_unknown_until_the_key_is_repeated(
@@ -140,7 +140,7 @@ def test_a_failing_anchor_leaves_the_outcome_unknown_until_the_key_is_repeated(
         assert ledger.budget("b").seq == 1
     receipt = ledger.spend("b", rz.pure_dp(0.25), key="k")
     assert receipt.admitted and receipt.replayed
-    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)  # type: ignore[union-attr]
+    assert FileAnchor(anchor).read().marks["b"] == (1, receipt.head)
     assert spent(ledger, "b") == Fraction(1, 4)
     assert ledger.spend("b", rz.pure_dp(0.25), key="l").seq == 2
 

@@ -25,7 +25,7 @@ import residua as rz
 from ledger.conftest import idle_drivers
 from residua.ledger.storage import sqlite
 from residua.ledger.storage.sqlite import is_read_only, wal_is_safe
-from residua.ledger.storage.store import CommitUnknown
+from residua.ledger.storage.store import CommitUnknown, raised_by
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -42,7 +42,7 @@ def wal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool
 def run(wal: bool) -> Run:
     """Runs a program in a process of its own, with the same journal."""
 
-    def run(program: str, *arguments: object, before: tuple[str, ...] = (), **environment: str):  # type: ignore[no-untyped-def]
+    def run(program: str, *arguments: object, before: tuple[str, ...] = (), **environment: str):
         start = "import sys, residua as rz\nfrom residua.ledger.storage import sqlite\n"
         start += f"sqlite.wal_is_safe = lambda _: {wal}\n"
         return subprocess.run(
@@ -176,7 +176,7 @@ def test_what_is_no_ledger(tmp_path: Path, wal: bool) -> None:
     for path in (tmp_path / "none.db", empty):
         for options in ({"create": False}, {"read_only": True}):
             with pytest.raises(rz.NotALedger, match="no ledger"):
-                rz.open_ledger(path, **options)  # type: ignore[arg-type]
+                rz.open_ledger(path, **options)
     assert _files(tmp_path) == {"text.db": b"dear diary, " * 100, "empty.db": b""}
     with pytest.raises(rz.StoreUnavailable, match="directory"):
         rz.open_ledger(tmp_path / "none" / "a.db")
@@ -269,7 +269,7 @@ def test_a_commit_that_fails_once_all_is_in_the_log_may_count_after_a_crash(
         def fails(_: Any, connection: Any) -> None:
             error = sqlite3.OperationalError("disk I/O error")
             error.sqlite_errorcode = code
-            raise sqlite.raised_by(connection, error)
+            raise raised_by(connection, error)
 
         with pytest.raises(raised), ledger.store.writing() as connection:
             monkeypatch.setattr(sqlite.SqliteStore, "driving", fails)

@@ -105,7 +105,7 @@ def test_composed_tradeoff_of_many(n):
     for _ in range(n - 1):
         together = rz.compose_tradeoff(together, curve)
     expected = floats(law.power(n).tradeoff_points())
-    assert (together[0].tolist(), together[1].tolist()) == expected
+    assert (together[0].tolist(), together[1].tolist()) == expected  # type: ignore[attr-defined]
 
 
 @given(strategies.dyadic(max_size=4), strategies.dyadic(max_size=4))

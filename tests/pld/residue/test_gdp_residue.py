@@ -188,7 +188,7 @@ def test_costs_fall_with_the_budget_and_stay_above_renyi(query: rz.Pld) -> None:
     assert back is not None
     assert float(back.hi) == pytest.approx(
         float(rz.gdp_residue_cost((start * 1.4) ** 2, query).hi),
-        rel=2e-6,  # type: ignore[union-attr]
+        rel=2e-6,
     )
 
 
@@ -286,7 +286,7 @@ def test_arguments() -> None:
     with pytest.raises(ValueError, match="mu_squared must be"):
         rz.gdp_residue_cost(Fraction(-1), rz.pure_dp(0.1))
     with pytest.raises(TypeError, match="L must be a Pld"):
-        rz.gdp_residue(1.0, 0.1)  # type: ignore[arg-type]
+        rz.gdp_residue(1.0, 0.1)
 
 
 # -- transforms ---------------------------------------------------------------------------------
@@ -298,9 +298,7 @@ def exact_query_side(excess: FiniteExcess, m2: float, l: float) -> mpf:
         length, sign = abs(mpf(z)), mp.sign(z)
         total += mpf(weight) * mp.quad(
             lambda y, length=length, sign=sign: (
-                2  # type: ignore[misc]
-                * mp.sinh((length - y) / 2)
-                * mp.exp(-y * y / (2 * mpf(m2)) + sign * l * y)
+                2 * mp.sinh((length - y) / 2) * mp.exp(-y * y / (2 * mpf(m2)) + sign * l * y)
             ),
             mp.linspace(0, length, 9),
         )
@@ -321,7 +319,7 @@ def test_transforms_against_quadrature(size: float, ratio: float) -> None:
             budget = gaussian_transform(m2, c, np.array([l]))
             exact = mp.quad(
                 lambda s, l=l: (
-                    mp.exp(-s / 8 + mpf(l) ** 2 * m2 * s / (2 * (m2 + s)))  # type: ignore[misc]
+                    mp.exp(-s / 8 + mpf(l) ** 2 * m2 * s / (2 * (m2 + s)))
                     / (2 * mp.sqrt(1 + s / mpf(m2)))
                 ),
                 mp.linspace(0, c, 9),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -57,7 +58,7 @@ def test_random_requests_are_answered_as_described(tmp_path: Path, thorough: boo
                 suppress_health_check=list(hypothesis.HealthCheck),
             )
             @hypothesis.given(case=cases, real=hypothesis.strategies.booleans())
-            def ask(case: schemathesis.Case, real: bool) -> None:
+            def ask(case: Any, real: bool) -> None:
                 # Half of them for a budget or a reservation that there is.
                 for parameter, values in known.items():
                     if real and parameter in (case.path_parameters or {}):

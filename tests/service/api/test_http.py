@@ -221,7 +221,7 @@ def test_a_client_writes_exports_where_it_can(service: Service, name: str, tmp_p
         with pytest.raises(rz.ArgumentError, match="to must be a writable file"):
             client.export(tmp_path / "none" / "all.jsonl")
         with pytest.raises(rz.ArgumentTypeError, match="to must be a path or a text file, got 5"):
-            client.export(5)  # type: ignore[arg-type]
+            client.export(5)
 
 
 def test_curves(service: Service, name: str) -> None:

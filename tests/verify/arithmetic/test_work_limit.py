@@ -11,7 +11,7 @@ import residua as rz
 from residua import mechanisms as m
 from residua.records import canonical
 from residua.verify import Report, verify_records
-from verify.chains import Written, written_by
+from verify.written_chains import Written, written_by
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -11,7 +11,7 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.verify import Report, verify_records
-from verify.chains import Written, is_released, plain, rehashed
+from verify.written_chains import Written, is_released, plain, rehashed
 
 
 def _hold(chain: Written, hold: str, eps: float, holds: list[Any]) -> None:

@@ -25,7 +25,7 @@ from residua.verify.descriptions.mechanisms import loss_of
 from residua.verify.proofs.filters import FIXED_COSTS, KINDS
 from residua.verify.proofs.gaussian_budget import gdp_residue
 from residua.verify.proofs.order import basic
-from verify.chains import Written, plain, written_by
+from verify.written_chains import Written, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -302,7 +302,7 @@ def test_the_reverse_direction_is_looked_at() -> None:
         query = m.FromTradeoff((0.0, 0.05 if betas[1] == 0.6 else 0.6, 1.0), betas)
         chain = written_by(rz.GdpResidueFilter(mu), [query])
         assert chain.records[1].admitted
-        left = chain.state.left[0]
+        left = chain.state.left[0]  # type: ignore[attr-defined]
         verdicts = set()
         for tenths in range(1, 10):
             kept = left + (Fraction(mu) ** 2 - left) * Fraction(tenths, 10)
@@ -426,9 +426,9 @@ def test_a_profile_keeps_what_its_configuration_promises() -> None:
 
 def test_what_is_only_not_shown_is_not_refuted() -> None:
     """Bounds from above that a state falls short of; what the exact law needs is refuted."""
-    from residua.verify.descriptions.mechanisms import loss_of
+    from residua.verify.descriptions.mechanisms import StepQuery, loss_of
     from residua.verify.losses.factors import Loss, Mixture
-    from residua.verify.proofs.filters import StepQuery, prove_step
+    from residua.verify.proofs.filters import prove_step
 
     sampled = m.SubsampledGaussian(sigma=2.0, sampling_rate=0.1)
     with_noise = m.Composed((sampled, m.Laplace(scale=3.0)))
@@ -730,7 +730,7 @@ def test_a_forged_number_never_gives_more(filter: rz.Filter, query: m.Mechanism)
 def test_the_state_is_a_value() -> None:
     report = verified(written_by(rz.PureFilter(1.0), [m.PureDp(0.1)]))
     with pytest.raises(dataclasses.FrozenInstanceError):
-        report.steps = ()  # type: ignore[misc]
+        report.steps = ()
     assert json.loads(report.to_json())["proven"] == 2
     assert report.exit_code == 0
 

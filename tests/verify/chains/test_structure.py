@@ -12,7 +12,7 @@ from residua import mechanisms as m
 from residua.filters.potential.renyi_commit import Commit
 from residua.records import canonical, digest, lines
 from residua.verify import Report, verify_export, verify_records
-from verify.chains import Written, is_released, plain, rehashed, spend_together, written_by
+from verify.written_chains import Written, is_released, plain, rehashed, spend_together, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -462,7 +462,7 @@ def test_no_window_begins_before_the_last_one_is_over() -> None:
         assert len(problems) == 1, (window, times)
         assert "before the last one is over" in problems[0]
     for window in (1e-300, 1e-3, 0.25, 0.999, 0.0, -1.0, "long", True):
-        assert len(_renewed(window, 60)) == 1  # type: ignore[arg-type]
+        assert len(_renewed(window, 60)) == 1
 
 
 def test_a_second_cap_on_the_same_data_must_say_so() -> None:

@@ -17,11 +17,12 @@ from residua.filters.union.auto import COMPONENTS, components_for
 from residua.records import canonical
 from residua.verify import verify_records
 from residua.verify.descriptions.configurations import amount, fingerprint
-from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_first, prove_step
 from residua.verify.proofs.union import first_state
 from residua.verify.proofs.verdict import Proof
-from verify.chains import described, plain, written_by
 from verify.mutations import mutated
+from verify.written_chains import described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -11,7 +11,7 @@ import residua as rz
 from residua import mechanisms as m
 from residua.records import canonical, digest, lines
 from residua.verify import Report, verify_export, verify_records
-from verify.chains import Written, spend_together
+from verify.written_chains import Written, spend_together
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -12,9 +12,10 @@ from residua import mechanisms as m
 from residua.provable import MOST_PLANNED, unprovable, unprovable_filter
 from residua.verify import verify_records
 from residua.verify.descriptions.configurations import fingerprint
-from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_first, prove_step
 from residua.verify.proofs.verdict import Proof
-from verify.chains import described, plain, written_by
+from verify.written_chains import described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -90,7 +90,7 @@ def test_curves_of_descriptions_agree_with_the_library(query: m.Mechanism, relat
     from residua.verify.losses.hockey_stick import curve
 
     loss = loss_of(query.to_dict(), relation)
-    above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))  # type: ignore[arg-type]
+    above, below = (query.pld(relation=relation, side=side) for side in ("above", "below"))
     if len(loss.factors) > 1:
         lost, core = (factor for factor, _ in loss.factors)
     for t in (0.0, 0.3, 0.9, 1.7):

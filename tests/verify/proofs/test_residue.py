@@ -14,7 +14,7 @@ from residua.pld.residue.gdp_residue import cost_bounds
 pytestmark = pytest.mark.needs("flint")
 
 
-def _given(p: np.ndarray, q: np.ndarray, one_sided: bool = False):  # type: ignore[no-untyped-def]
+def _given(p: np.ndarray, q: np.ndarray, one_sided: bool = False):
     from residua.verify.losses.factors import Pairs
     from residua.verify.losses.laws import Finite
 

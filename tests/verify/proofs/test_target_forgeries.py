@@ -7,8 +7,9 @@ import pytest
 import residua as rz
 from residua import mechanisms as m
 from residua.verify import verify_records
-from residua.verify.proofs.filters import StepQuery, prove_step
-from verify.chains import described, plain, written_by
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_step
+from verify.written_chains import described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 

@@ -18,11 +18,12 @@ from residua.provable import unprovable, unprovable_filter
 from residua.records import canonical
 from residua.verify import Report, verify_records
 from residua.verify.descriptions.configurations import fingerprint
-from residua.verify.proofs.filters import StepQuery, prove_first, prove_step
+from residua.verify.descriptions.mechanisms import StepQuery
+from residua.verify.proofs.filters import prove_first, prove_step
 from residua.verify.proofs.verdict import Proof
-from verify.chains import Written, described, plain, written_by
 from verify.mutations import mutated
 from verify.queries import Draw
+from verify.written_chains import Written, described, plain, written_by
 
 pytestmark = pytest.mark.needs("flint")
 
@@ -139,7 +140,7 @@ def test_parts_of_other_components_are_refuted() -> None:
 def test_a_commit_is_not_proven() -> None:
     union = rz.UnionFilter((rz.RenyiCommitFilter(1.0, 1e-3, 8.0),))
     alone = union.filters[0]
-    state = alone.decide(alone.initial(), Commit(rz.GdpResidueFilter(0.05))).state  # type: ignore[arg-type]
+    state = alone.decide(alone.initial(), Commit(rz.GdpResidueFilter(0.05))).state
     before = plain(union, union.initial())
     after = _with_part(before, 0, plain(alone, state))
     assert _step(before, after, Commit(rz.GdpResidueFilter(0.05)), union).verdict == "undecided"
