@@ -7,6 +7,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
 PYTEST_ARGS ?=
+# One more than there are cores, because tests wait for disks, servers and clocks; at most four.
+WORKERS = $$($(BIN)/python -c 'import os; print(min(os.cpu_count() or 1, 3) + 1)')
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint bench docs figures serve torture package clean
@@ -18,7 +20,7 @@ run: $(VENV)/.run  ## the main job: an adaptive analyst, several filters, one le
 	@$(BIN)/residua demo --out out
 
 test: $(VENV)/.dev  ## the tests, short form (HYPOTHESIS_PROFILE=thorough for the long one)
-	@$(BIN)/python -m pytest -q -n auto --maxprocesses 4 $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev  ## style, formatting, types, import layers
 	@$(BIN)/ruff check .

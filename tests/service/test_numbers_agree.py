@@ -6,6 +6,7 @@ print, over every kind of filter that can be stored.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -86,36 +87,49 @@ def fresh() -> Iterator[tuple[Service, httpx.Client]]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=tries(3))
-@given(data=st.data())
-def test_one_budget(kind: str, data: st.DataObject) -> None:
-    asked = data.draw(steps(kind))
+def test_one_budget(kind: str) -> None:
+    numbers = itertools.count(100)
     with fresh() as (service, visitor), service.client(timeout=200.0) as client:
-        client.create_budget("web", CATALOGUE[kind].make())
-        for verb, query in asked:
-            getattr(client, verb)("web", query)
-        shown = everything_agrees(service, visitor, "web")
-        own_state_is_shown(shown)
-        what_is_left_passes(client, kind, "web", shown)
-        refusals_agree(client, kind, "web")
+
+        @settings(max_examples=tries(3))
+        @given(steps(kind))
+        def agrees(asked: list[tuple[str, m.Mechanism]]) -> None:
+            name = f"web-{next(numbers)}"
+            client.create_budget(name, CATALOGUE[kind].make())
+            for verb, query in asked:
+                getattr(client, verb)(name, query)
+            shown = everything_agrees(service, visitor, name)
+            own_state_is_shown(shown)
+            what_is_left_passes(client, kind, name, shown)
+            refusals_agree(client, kind, name)
+
+        agrees()
 
 
 @pytest.mark.parametrize("kind", ["pure", "basic", "zcdp", "renyi", "gdp_residue", "auto"])
-@settings(max_examples=tries(2))
-@given(data=st.data())
-def test_a_quota_under_a_cap(kind: str, data: st.DataObject) -> None:
+def test_a_quota_under_a_cap(kind: str) -> None:
     """What is left of the quota is what the cap still allows, in every place."""
-    above, asked = data.draw(steps(kind)), data.draw(steps(kind))
+    numbers = itertools.count(100)
     with fresh() as (service, visitor), service.client(timeout=200.0) as client:
-        client.create_budget("cap", CATALOGUE[kind].make())
-        client.create_budget("quota", CATALOGUE[kind].make(), parent="cap")
-        for name, given_ in (("quota", asked), ("cap", above)):
-            for verb, query in given_:
-                getattr(client, verb)(name, query)
-        shown = everything_agrees(service, visitor, "quota")
-        everything_agrees(service, visitor, "cap")
-        what_is_left_passes(client, kind, "quota", shown)
-        refusals_agree(client, kind, "quota")
+
+        @settings(max_examples=tries(2))
+        @given(steps(kind), steps(kind))
+        def agrees(
+            above: list[tuple[str, m.Mechanism]], asked: list[tuple[str, m.Mechanism]]
+        ) -> None:
+            number = next(numbers)
+            cap, quota = f"cap-{number}", f"quota-{number}"
+            client.create_budget(cap, CATALOGUE[kind].make())
+            client.create_budget(quota, CATALOGUE[kind].make(), parent=cap)
+            for name, given_ in ((quota, asked), (cap, above)):
+                for verb, query in given_:
+                    getattr(client, verb)(name, query)
+            shown = everything_agrees(service, visitor, quota)
+            everything_agrees(service, visitor, cap)
+            what_is_left_passes(client, kind, quota, shown)
+            refusals_agree(client, kind, quota)
+
+        agrees()
 
 
 def test_another_kind_of_cap_is_shown_in_its_own_words() -> None:
