@@ -107,7 +107,8 @@ KEYS = Prepared(
 )
 HOLDS = Prepared(select(*_H.columns).where(Among(_H.c.id, "ids")))
 
-NEW_BUDGETS, NEW_RECORDS, NEW_KEYS, NEW_HOLDS = (Prepared(insert(t)) for t in (_B, _R, _K, _H))
+NEW_BUDGETS, NEW_RECORDS = Prepared(insert(_B)), Prepared(insert(_R))
+NEW_KEYS, NEW_HOLDS = Prepared(insert(_K)), Prepared(insert(_H))
 CHANGED_BUDGETS = Prepared(
     update(_B).where(_B.c.id == bindparam("id"), _B.c.head_hash == bindparam("old_head_hash")),
     "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds", "window_ends",
