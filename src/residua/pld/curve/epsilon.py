@@ -9,6 +9,7 @@ contour of the guess alone; another one is made for the answer, until that no lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
-from residua.pld.arithmetic import MOST_STEPS
 from residua.pld.curve import chernoff
 from residua.pld.curve.evaluate import RELATIVE
 from residua.pld.curve.support_ends import mass_at_infinity_at_most
@@ -30,16 +30,12 @@ _CLOSE = 1e-3
 """A contour made so close to the answer, relative to `1 + eps`, was made for it."""
 _SHARE = 0.5
 """Of the accuracy in `eps`: what is narrow enough elsewhere."""
-_LOCATED = 0.01
-"""Of the width of the answer: how finely its ends are located."""
 _LESS = 0.85
 """Where to make a contour instead, relative to where one said nothing."""
 _OFF = 0.02
 """How far off the first guess may well be, relative to itself."""
 
 Read = Callable[[float], tuple[float, float]]
-Point = tuple[float, float]
-"""Where, and the height of the end that matters there; height 0 stands for nothing seen."""
 
 
 def epsilon_bounds(pld: Pld, delta: Floats, accuracy: float) -> Interval:
@@ -66,7 +62,7 @@ def search(pld: Pld, delta: float, accuracy: float) -> tuple[float, float]:
     evaluator = pld._evaluator
     relative, absolute = evaluator.resolution(accuracy)
 
-    def fresh(t: float) -> Point:
+    def fresh(t: float) -> tuple[float, float]:
         lo, hi = evaluator.right(np.array([t]), 0.0, accuracy)
         return float(lo[0]), float(hi[0])
 
@@ -116,71 +112,46 @@ class _Samples:
     """Samples of a curve, and what they say about where it comes down to `delta`."""
 
     def __init__(self, delta: float, low: float, high: float):
-        self._delta, self._samples = delta, list[tuple[float, float, float]]()
+        self._delta = delta
         self.low, self.high = low, high
         """Proven bounds of the answer, also from earlier samples."""
 
     def add(self, t: float, lo: float, hi: float) -> None:
         """One more sample."""
-        self._samples.append((t, lo, hi))
         self.low = max(self.low, t) if lo > self._delta else self.low
         self.high = min(self.high, t) if hi <= self._delta else self.high
 
-    def _bracket(self, side: int, first: float, last: float) -> tuple[Point, Point]:
-        """Samples between which the lower (0) or upper (1) end crosses `delta`."""
-        points = [(s[0], s[1 + side]) for s in self._samples]
-        above = [p for p in points if p[1] > self._delta]
-        below = [p for p in points if not p[1] > self._delta]
-        # Of lower ends those above are proofs, of upper ends those below: they come first.
-        if side == 0:
-            low = max(above, default=(first, 0.0))
-            return low, min((p for p in below if p[0] > low[0]), default=(last, 0.0))
-        high = min(below, default=(last, 0.0))
-        return max((p for p in above if p[0] < high[0]), default=(first, 0.0)), high
-
     def settle(self, read: Read, near: float, off: float, fine: Callable[[float], float]) -> None:
-        """Locate both ends, from a guess and how far off it is; again once the width is known."""
-        first, last = self.low, self.high
-        for _ in range(4):
-            before = self.high - self.low
-            for side in (1, 0):
-                self._locate(read, side, near, off, fine, (first, last))
-            if self.high - self.low >= 0.5 * before:
-                return
+        """Locate where the upper and where the lower ends cross `delta`, from a guess about it.
 
-    def _locate(
-        self,
-        read: Read,
-        side: int,
-        near: float,
-        off: float,
-        fine: Callable[[float], float],
-        ends: tuple[float, float],
-    ) -> None:
-        """Narrow the bracket of the lower (0) or upper (1) end.
-
-        `ln h` is close to linear over short ranges, so secants in it converge fast; every third
-        step halves.
+        `off` is how far off the guess may be. `ln h` is close to linear over short ranges.
         """
-        first, last = ends
-        for step in range(MOST_STEPS):
-            (low, above), (high, below) = self._bracket(side, first, last)
-            width = max(fine(high), _LOCATED * (self.high - self.low))
-            if high - low <= width:
-                return
-            if not (above or below):
-                t = near
-            elif above > 0.0 and below > 0.0 and self._delta > 0.0 and step % 3:
-                fall = np.log(above) - np.log(below)
-                share = (np.log(above) - np.log(self._delta)) / fall if fall > 0.0 else 0.5
-                t = low + share * (high - low)
-            elif high == last and not below and low + off < 0.5 * (low + high):
-                t, off = low + off, 4.0 * off
-            elif low == first and not above and high - off > 0.5 * (low + high):
-                t, off = high - off, 4.0 * off
+        from scipy.optimize import brentq
+
+        first, last = self.low, self.high
+        for side in (1, 0):
+
+            def gap(t: float, side: int = side) -> float:
+                ends = read(t)
+                self.add(t, *ends)
+                if self._delta > 0.0 and ends[side] > 0.0:
+                    return math.log(ends[side]) - math.log(self._delta)
+                return 1.0 if ends[side] > self._delta else -1.0
+
+            above = below = near
+            step, height = off + fine(near), gap(near)
+            if height > 0.0:
+                while height > 0.0 and below < last:
+                    above, below, step = below, min(below + step, last), 4.0 * step
+                    height = gap(below)
+                crosses = height <= 0.0
             else:
-                t = 0.5 * (low + high)
-            t = min(max(t, low + 0.45 * width), high - 0.45 * width)
-            if not low < t < high:
-                return
-            self.add(t, *read(t))
+                while height <= 0.0 and above > first:
+                    below, above, step = above, max(above - step, first), 4.0 * step
+                    height = gap(above)
+                crosses = height > 0.0
+            width = 0.5 * fine(below)
+            if crosses and width < below - above:
+                root = float(brentq(gap, above, below, xtol=width, disp=False))
+                for t in (root - width, root + width):
+                    gap(min(max(t, first), last))

@@ -56,6 +56,9 @@ _FLAT = 1e-12
 """Relative width good enough whatever it amounts to in `eps` (the curve is flat near 1)."""
 _NOTHING = 1e-290
 """Heights below this are not worth another contour."""
+_FAINT, _VARIOUS = 1e-40, 16
+"""Of so many kinds of sampled Gaussians with a largest loss, contours for less than this height
+would take seconds: an upper bound has to do."""
 _SHARPNESS = 4.0 ** np.arange(3.0)
 """How much less a smoothing Gaussian may cost, in turn, until a contour is good enough."""
 _HUGE = 1e15
@@ -231,6 +234,11 @@ class Evaluator:
         return self.pld.gaussian is not None or self._has_mixtures
 
     @cached_property
+    def _is_expensive(self) -> bool:
+        """Whether contours of very small heights are not affordable."""
+        return len(self._moments.mixtures) > _VARIOUS and self._top < np.inf
+
+    @cached_property
     def _has_mixtures(self) -> bool:
         return GaussianMixture in map(type, self.pld.terms)
 
@@ -391,6 +399,10 @@ class Evaluator:
         for made in contours:
             if pending.size:
                 read(made)
+        if pending.size and self._is_expensive:
+            above = self._above(flat[pending] - slack[pending])
+            high[pending] = np.minimum(high[pending], above)
+            pending = pending[above > _FAINT]
         if pending.size and self.pld.gaussian is None:
             lacking = chernoff.complement_bound(
                 self._moments.log_moment, flat[pending], slack[pending]
@@ -412,7 +424,8 @@ class Evaluator:
         if self._is_workspace:
             self.contours = contours
         # Good enough in eps can be no bound at all next to the largest loss.
-        lost = np.flatnonzero((low == 0.0) & (high > 0.0) & (flat - slack < self._top))
+        least = _FAINT if self._is_expensive else 0.0
+        lost = np.flatnonzero((low == 0.0) & (high > least) & (flat - slack < self._top))
         if lost.size:
             high[lost] = np.minimum(high[lost], self._above(flat[lost] - slack[lost]))
         return low.reshape(t.shape), np.maximum(high, low).reshape(t.shape)
