@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import sqlite3
 import time
+from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -200,8 +202,24 @@ def test_revoked_tokens_open_nothing(service: Service) -> None:
     text = service.token("admin")
     assert service.http("GET", "/v1/me", text).status_code == 200
     service.office.tokens.revoke(text.split("_")[1])
-    time.sleep(auth.KEPT + 0.05)
+    time.sleep(1.05)
     assert service.http("GET", "/v1/me", text).status_code == 401
+
+
+def test_a_busy_token_opens_nothing_a_second_after_it_was_revoked() -> None:
+    """However often it is used meanwhile, and whichever process revoked it."""
+    made, text = auth.new_token("engine")
+    at, stored, header = [0.0], [made], f"Bearer {text}"
+    keeper = Authenticator(lambda id: stored[0], False, clock=lambda: at[0])
+    revoked, last = 2.05, 0.0
+    for tick in range(50):
+        at[0] = tick / 10
+        if at[0] > revoked:
+            stored[0] = replace(made, revoked=datetime.now(UTC))
+        with suppress(Problem):
+            assert (keeper.known(header) or keeper.caller(header)).role == "engine"
+            last = at[0]
+    assert 2.0 <= last <= revoked + 1.0
 
 
 def test_expired_tokens_open_nothing(service: Service) -> None:

@@ -13,9 +13,11 @@ from pathlib import Path
 
 import httpx
 import pytest
+from fastapi.routing import APIRoute
 
 import residua as rz
 from residua.service import auth, logs
+from residua.service.pages import budget, home, manage, play
 from residua.service.problems import problem_of
 from service.running import LAPLACE, Service, process, raw
 
@@ -197,3 +199,47 @@ def test_errors_of_other_libraries_say_nothing() -> None:
     from sqlalchemy.exc import ArgumentError
 
     assert problem_of(ArgumentError("postgresql://owner:secret@db.internal/budgets")) is None
+
+
+FOREIGN = (
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Sec-Fetch-Site": "cross-site", "Origin": "OURS"},
+    {"Origin": "https://elsewhere.example"},
+    {"Origin": "null"},
+)
+"""What browsers say of a form on a page of another site."""
+
+
+def test_no_form_of_another_site_is_accepted(service: Service, name: str) -> None:
+    """Whatever the route, and though the browser sends the cookie and the code was found out."""
+    service.budget(name)
+    hold = service.http("POST", f"/v1/budgets/{name}/reserve", json={"mechanism": LAPLACE}).json()
+    parts = budget, home, manage, play
+    every = [each for part in parts for each in part.router.routes if isinstance(each, APIRoute)]
+    routes = {each.path for each in every if "POST" in each.methods}
+    assert {"/login", "/logout", "/budgets/{name}/spend", "/holds/{id}/cancel"} < routes
+    made = {"name": f"new-{name}", "filter": "pure", "pure.eps": "1", "reason": "r", **QUERY}
+    with (
+        entered(service, service.token("admin")) as (visitor, code),
+        entered(service, service.token("admin")) as (_, of_another),
+    ):
+        seq = service.office.ledger.budget(name).seq
+        for route in sorted(routes):
+            path = route.format(name=name, id=hold["id"])
+            form = {**made, "token": service.tokens["admin"]}
+            for header in FOREIGN:
+                told = {k: v.replace("OURS", service.url) for k, v in header.items()}
+                sent = visitor.post(path, data={**form, **code}, headers=told)
+                assert sent.status_code == 403 and "set-cookie" not in sent.headers, (path, told)
+            if route == "/login":
+                continue  # There is no session yet that a code could be of.
+            for wrong in ({}, {"form_code": ""}, of_another):
+                sent = visitor.post(path, data={**form, **wrong})
+                assert sent.status_code == 403 and "set-cookie" not in sent.headers, (path, wrong)
+        ledger = service.office.ledger
+        assert ledger.budget(name).seq == seq and hold["id"] in ledger.budget(name).holds
+        assert f"new-{name}" not in {one.name for one in ledger.budgets()}
+        ours = {"Origin": service.url, "Sec-Fetch-Site": "same-origin"}
+        done = visitor.post(f"/budgets/{name}/retire", data={**made, **code}, headers=ours)
+        assert done.status_code == 303 and ledger.budget(name).seq > seq

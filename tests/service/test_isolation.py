@@ -146,6 +146,7 @@ def test_a_deadline_ends_what_is_computed() -> None:
             await sleep(pool, "a", 60.0)
         assert late.value.status == 503 and late.value.name == "deadline-exceeded"
         assert time.monotonic() - begun < 30
+        pool._within = 60.0  # A new worker starts, which takes a while on a busy machine.
         assert await pool.run("a", lambda compute: compute(abs, -1)) == 1
 
     play(work, within=0.5, workers=1)
@@ -171,6 +172,34 @@ def test_who_waits_too_long_is_told_to_retry() -> None:
             await first
 
     play(work, workers=1, within=0.5)
+
+
+def test_a_principal_has_a_quarter_of_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one asks beyond that is refused at once, and the rest of the queue is for others."""
+    monkeypatch.setattr(pools, "QUEUE", 8)
+
+    async def work(pool: Pool) -> None:
+        of_one = [sleep(pool, "a", 60.0) for _ in range(3)]
+        await asyncio.sleep(0)
+        others = [sleep(pool, name, 60.0) for name in "bcdefg"]
+        await asyncio.sleep(0)
+        for name in "ah":
+            with pytest.raises(Problem, match="too many requests wait") as full:
+                await asyncio.wait_for(sleep(pool, name, 60.0), 10.0)
+            assert full.value.status == 503 and full.value.headers == {"Retry-After": "1"}
+        others.pop().cancel()
+        await asyncio.sleep(0)
+        with pytest.raises(Problem, match="too many requests wait"):
+            await asyncio.wait_for(sleep(pool, "a", 60.0), 10.0)
+        waits = sleep(pool, "h", 60.0)
+        await asyncio.sleep(0.05)
+        every = [*of_one, *others, waits]
+        assert not any(one.done() for one in every)
+        for one in every:
+            one.cancel()
+        await asyncio.wait(every, timeout=30.0)
+
+    play(work, workers=1, within=60.0)
 
 
 def test_an_error_of_what_is_computed_is_raised_here() -> None:

@@ -20,7 +20,7 @@ from batches import Call, many
 from residua.filters.base import Filter
 from residua.filters.query import describe
 from residua.filters.state import State
-from residua.ledger.domain import rules
+from residua.ledger.domain import rules, set_aside
 from residua.ledger.domain.set_aside import set_aside_in
 from residua.ledger.operations.early_decisions import QUICK, Slow
 from residua.ledger.operations.group_commit import Slot
@@ -529,9 +529,9 @@ def test_states_that_are_known_are_those_that_folding_gives(tmp_path: Path, plac
                 parts = snapshot.filter.additive_parts(snapshot.state)
                 if parts and snapshot.holds:
                     assert snapshot.set_aside == snapshot.held
-                    set_aside = set_aside_in(parts[0], snapshot.holds, snapshot.relation)
-                    assert set_aside is not None
-                    assert snapshot.held == set_aside[: len(snapshot.held)]
+                    found = set_aside_in(parts[0], snapshot.holds, snapshot.relation)
+                    assert found is not None
+                    assert snapshot.held == found[: len(snapshot.held)]
                 else:
                     assert snapshot.held == states[: len(snapshot.held)]
                 known += len(snapshot.held)
@@ -554,6 +554,65 @@ def test_a_budget_has_so_many_open_holds_at_most(
     assert made[1].commit().admitted
     assert ledger.reserve("b", PureDp(0.01)).admitted
     assert ledger.verify().ok
+
+
+def test_the_cap_holds_for_requests_that_come_together(ledger: rz.Ledger) -> None:
+    """Also of several principals, and of those that charge another budget as well."""
+    ledger.create_budget("b", rz.PureFilter(1.0))
+    ledger.create_budget("c", rz.PureFilter(1.0))
+    asked = [
+        Call("reserve", {"budgets": "b", "query": PureDp(0.001)}, f"p{n % 7}") for n in range(200)
+    ]
+    asked += [Call("reserve", {"budgets": ["b", "c"], "query": PureDp(0.001)}) for _ in range(70)]
+    made = many(ledger, asked)
+    assert [one.admitted for one in made] == [True] * 256 + [False] * 14
+    assert "has 256 open holds, and may have 256 at most" in made[-1].reason
+    assert len(ledger.budget("b").holds) == 256 and len(ledger.budget("c").holds) == 56
+    assert ledger.reserve("c", PureDp(0.001)).admitted, "the cap is for each budget"
+    assert ledger.spend("b", PureDp(0.001)).admitted
+
+
+@pytest.mark.parametrize(
+    ("filter", "query"),
+    [
+        (rz.PureFilter(1.0), PureDp(0.001)),
+        (rz.ZcdpFilter(1.0), Gaussian(sigma=100.0)),
+        (rz.AutoFilter(1.0, 1e-6), PureDp(0.001)),
+    ],
+    ids=lambda each: getattr(each, "kind", ""),
+)
+def test_what_holds_set_aside_is_worked_out_once(
+    filter: Filter, query: Mechanism, ledger: rz.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A spend, a hold or a commit beside many holds reads what they set aside, and sums it."""
+    ledger.create_budget("b", filter)
+    ledger.spend("b", query)
+    made = [ledger.reserve("b", query) for _ in range(40)]
+    assert all(one.admitted for one in made)
+    calls: list[str] = []
+    for module, name in ((set_aside, "_cost"), (rules, "decided")):
+        monkeypatch.setattr(module, name, noting(calls, getattr(module, name)))
+    for act in (
+        lambda: ledger.spend("b", query),
+        lambda: ledger.reserve("b", query),
+        lambda: made[20].commit(),
+        lambda: made[0].commit(),
+        lambda: made[39].cancel("no"),
+        lambda: ledger.check("b", query),
+    ):
+        act()
+        assert len(calls) <= 6
+        calls.clear()
+
+
+def noting(calls: list[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, which notes each call."""
+
+    def noted(*arguments: Any) -> Any:
+        calls.append(function.__name__)
+        return function(*arguments)
+
+    return noted
 
 
 def test_leaked_holds_do_not_slow_other_budgets(ledger: rz.Ledger) -> None:
