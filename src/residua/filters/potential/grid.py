@@ -191,17 +191,20 @@ class Step:
         return self.masses.size * TINY
 
 
+_BLOCK = 128
+"""Points of a curve that are read at a time."""
+_NOTHING = np.empty(0), np.empty(0)
+
+
 @remembered(maxsize=1024)
 def step_of(grid: Grid, loss: Pld) -> Step:
     """A query on a grid: bounds of the excess and the masses of its chord interpolant."""
     d = float(grid.spacing)
     t = np.arange(2.0 * grid.half + 1.0) * d
     work(100.0 * t.size)
-    curves = [right_half(one, t, 4.0 * U * t, _ACCURACY) for one in directions(loss)]
-    tail = _LEAST_TAIL * grid.delta
-    ends = [np.argmax(np.append(hi[:-1] <= lo[-1] + tail, True)) for lo, hi in curves]
-    last = max(2, *map(int, ends))
-    cut = [(lo[: last + 1], hi[: last + 1]) for lo, hi in (curves[0], curves[-1])]
+    sides = directions(loss)
+    cut = _until_flat((sides[0], sides[-1]), t, _LEAST_TAIL * grid.delta)
+    last = cut[0][0].size - 1
     (right_lo, right_hi), (left_lo, left_hi) = cut
     # A curve that is cut is constant from there on.
     right, left = (np.append(hi, np.full(t.size, hi[-1]))[: grid.half + 1] for _, hi in cut)
@@ -219,6 +222,32 @@ def step_of(grid: Grid, loss: Pld) -> Step:
     middle = min(1.0, max(0.0, (1.0 - slopes / width) * (1.0 + 4.0 * U)))
     masses = np.concatenate([before[::-1], [middle], after])
     return Step(grid, _freeze(excess), -last, _freeze(masses))
+
+
+def _until_flat(sides: tuple[Pld, Pld], t: Floats, tail: float) -> list[tuple[Floats, Floats]]:
+    """Two curves at the first of these points, up to where both are `tail` or less above the end.
+
+    They are read in blocks: far out, a point of a composition takes long and says nothing.
+    """
+
+    def read(side: Pld, at: Floats) -> tuple[Floats, Floats]:
+        return right_half(side, at, 4.0 * U * at, _ACCURACY)
+
+    floors = [float(read(side, t[-1:])[0][0]) for side in sides]
+    curves: list[tuple[Floats, Floats]] = []
+    for start in range(0, t.size, _BLOCK):
+        blocks = [read(side, t[start : start + _BLOCK]) for side in sides]
+        curves = [
+            (np.append(lo, more_lo), np.append(hi, more_hi))
+            for (lo, hi), (more_lo, more_hi) in zip(curves or [_NOTHING] * 2, blocks, strict=True)
+        ]
+        flat = np.logical_and(
+            *(hi <= floor + tail for (_, hi), floor in zip(curves, floors, strict=True))
+        )
+        if np.any(flat):
+            break
+    last = max(2, int(np.argmax(np.append(flat, True))))
+    return [(lo[: last + 1], hi[: last + 1]) for lo, hi in curves]
 
 
 def _masses(lo: Floats, hi: Floats, d: float) -> Floats:
