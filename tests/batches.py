@@ -12,7 +12,7 @@ from residua.ledger.operations.group_commit import Slot
 from residua.ledger.operations.requests import Request
 from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend
 
-VERBS = {"spend": Spend, "reserve": Reserve, "commit": Commit, "cancel": Cancel}
+VERBS: dict[str, Any] = {"spend": Spend, "reserve": Reserve, "commit": Commit, "cancel": Cancel}
 
 
 class Call(NamedTuple):

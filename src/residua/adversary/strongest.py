@@ -284,7 +284,7 @@ class _Game:
         """What each last query reaches after each loss, lower bounds."""
         # A larger point gives a lower bound in spite of its rounding.
         x = np.exp(self.eps - losses) * (1.0 + 1e-12)
-        return np.array([each.hockey_stick_bounds(x).lo for each in endings], dtype=np.float64)
+        return np.array([np.asarray(each.hockey_stick_bounds(x).lo, float) for each in endings])
 
 
 def _stop_or_go(

@@ -96,8 +96,8 @@ def _computed(budget: Loss, point: Point, rounds: int | None, table: dict[str, f
     if eps > LARGEST_SIZE:
         return proven("against adaptive analysts nothing finite is promised")
     if "order" in table:
-        cut = (exact(table[name]) for name in ("jump", "level", "order"))
-        return _by_moments(point, *cut, exact(eps), exact(delta))
+        jump, level, order = (exact(table[name]) for name in ("jump", "level", "order"))
+        return _by_moments(point, jump, level, order, exact(eps), exact(delta))
     if rounds is None:
         return undecided("the guarantee does not say how it is shown for any number of rounds")
     if within(budget.times(rounds), exact(eps), exact(delta)).verdict == "proven":
