@@ -6,7 +6,7 @@ linear in `x` and `h_A` is convex, so `h_A - h_B` is largest at one of them, and
 look at the losses of `B` and at 0.
 
 Single queries, symmetric or not, are compared by their curves in `x`, which are convex, over cells
-(`chords.py`).
+(`verdict.py`).
 """
 
 from __future__ import annotations
