@@ -38,7 +38,7 @@ WIDEST, RELATIVE, ABSOLUTE = 10.0, 1e-12, 1e-15
 """How wide a new interval may be: so many times the recorded width, plus, for intervals that are
 next to points, a share of the number and a tiny amount."""
 
-Property = property | cached_property[Any] | remembered_property[Any]
+Property = property | cached_property | remembered_property  # type: ignore[type-arg]
 Read = Callable[[], Interval]
 
 
