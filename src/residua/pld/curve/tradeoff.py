@@ -133,7 +133,7 @@ def _searched(pld: Pld, alpha: Floats, ceiling: Floats, mass: float) -> tuple[Fl
     stalls = np.zeros(alpha.shape, dtype=np.int64)
     active, columns = np.arange(alpha.size), np.arange(_STRIDES.size)
     t = _net(pld, alpha, mass)
-    # In a workspace of its own, so that contours for the samples to come are made next to them.
+    # In a separate workspace, so that contours for the samples to come are made next to them.
     heights = _heights(pld._workspace(), t)
     best = t[[int(np.argmax(_supports(a, t, heights)[0])) for a in alpha]]
     for _ in range(MOST_STEPS):

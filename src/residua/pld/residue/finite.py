@@ -117,7 +117,7 @@ def finite_cost(
 
 def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:
     """A cost below which `A > B` at the contact (at 0 if there is a surplus), proven."""
-    for share in _LOWERED:
+    for share in _LOWERED.tolist():
         c = contact.c * (1.0 - share)
         m2 = v - c
         l = contact.l * max(v - contact.c, 0.0) / m2 if surplus == 0.0 else 0.0
