@@ -38,7 +38,7 @@ from residua.work_limit import work
 
 _ALMOST_ALL = 1.0 - 1e-4
 """Of `v`: a composition on a lattice that costs more takes all there is."""
-_LOWERED = 10.0 ** np.arange(-11.0, 0.0)
+_LOWERED = [10.0**k for k in range(-11, 0)]
 """By how much the cost is lowered, in turn, until it is proven too small."""
 _SMALL_LOSS = 1e-2
 """Below this, losses are worked out from exact differences of the masses."""
@@ -117,7 +117,7 @@ def finite_cost(
 
 def _lower(excess: FiniteExcess, v: float, contact: Contact, surplus: float) -> float:
     """A cost below which `A > B` at the contact (at 0 if there is a surplus), proven."""
-    for share in _LOWERED.tolist():
+    for share in _LOWERED:
         c = contact.c * (1.0 - share)
         m2 = v - c
         l = contact.l * max(v - contact.c, 0.0) / m2 if surplus == 0.0 else 0.0

@@ -51,7 +51,7 @@ _SETTLED = 2e-8
 """Relative width of `nu²` at which the search ends."""
 _LARGEST = 1e12
 """Of `nu²`: beyond it nothing is tried."""
-_BELOW = 10.0 ** np.arange(-7.0, 0.0)
+_BELOW = [10.0**k for k in range(-7, 0)]
 """How much less than a proven `nu²` is tried for a refutation, in turn."""
 
 
