@@ -203,7 +203,9 @@ def _balanced(budget: _Budget) -> float | None:
         if gap > 0.0:
             low = c
             if share > _STEEP:
-                step = max(step, c * min(share * math.log(share) / (c * slope), 1.0))
+                rise = c * slope
+                ahead = min(share * math.log(share) / rise, 1.0) if rise > 0.0 else 1.0
+                step = max(step, c * ahead)
         else:
             high, step = c, max(step, _BACK * c)
         if abs(step) <= _CLOSE * c or high <= low * (1.0 + _CLOSE):
@@ -347,9 +349,9 @@ class _Budget:
         if 0 < at < share.size - 1:
             # The top of the parabola through three points.
             before, after = float(share[at - 1]), float(share[at + 1])
-            bend = 2.0 * most - before - after
-            if bend > 0.0:
-                most += min((before - after) ** 2 / (8.0 * bend), _TOP * abs(most))
+            bend, tilt = 2.0 * most - before - after, before - after
+            if 0.0 < bend < math.inf:
+                most += min(0.125 * tilt * (tilt / bend), _TOP * abs(most))
         return most, which, at
 
     def drawn_with_slope(self, left: float) -> tuple[float, float]:
