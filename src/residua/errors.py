@@ -53,6 +53,7 @@ class MissingPackage(ResiduaError, ModuleNotFoundError):
             "pydantic": "service",
             "pyspark": "spark",
             "sqlalchemy": "service",
+            "sqlglot": "data",
             "torch": "opacus",
             "uvicorn": "service",
         }
@@ -115,6 +116,10 @@ class LedgerError(ResiduaError):
 
 class UnknownBudget(LedgerError, LookupError):
     """No budget has that name."""
+
+
+class UnknownTable(LedgerError, LookupError):
+    """No table has that name, or it was removed."""
 
 
 class BudgetExists(LedgerError):

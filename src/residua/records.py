@@ -29,7 +29,8 @@ asked together, with the number and the `prev` of the record that each got.
              `after`, and `tables` where it has others. It has those of the last holds; the states
              of the holds before these are still the ones that were stated last
     hold     as spend, with hold (its id) and expires; never moves the state, and is the last of
-             `holds` itself
+             `holds` itself; `question`, where SQL was asked: {"table", "version", "sql"}, the
+             version of the table's declaration and the normalised query
     commit   as spend, with hold, which is open no more
     cancel   hold, reason, group, before, after
     expire   the same
@@ -39,6 +40,8 @@ asked together, with the number and the `prev` of the record that each got.
     recover  the same: a restored ledger lost spends of it; nothing follows
     resume   reason, before, after: a restored ledger goes on with it, and how that is known to be
              all there was
+    table    table (its name), version (1, 2, …), declaration (an object; null: the table was
+             removed), before, after
 """
 
 from __future__ import annotations
@@ -85,8 +88,10 @@ FIELDS: dict[str, frozenset[str]] = {
     "retire": _CLOSE,
     "recover": _CLOSE,
     "resume": _MOVE | {"reason"},
+    "table": _MOVE | {"table", "version", "declaration"},
 }  # fmt: skip
-"""The fields of each type beside the common ones: all of them, and no others."""
+"""The fields of each type beside the common ones: all of them, and no others but the optional."""
+_OPTIONAL = {"hold": frozenset({"question"})}
 _ALL_FIELDS = {type: fields | _COMMON for type, fields in FIELDS.items()}
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -278,7 +283,7 @@ def _check(body: Mapping[str, Any], what: str) -> None:
     wanted = _ALL_FIELDS.get(kind) if isinstance(kind, str) else None
     if wanted is None:
         raise BrokenRecord(f"{what}: type must be one of {', '.join(FIELDS)}, got {kind!r}")
-    if body.keys() != wanted:
+    if body.keys() != wanted and body.keys() - _OPTIONAL.get(str(kind), frozenset()) != wanted:
         missing, extra = sorted(wanted - set(body)), sorted(set(body) - wanted)
         raise BrokenRecord(
             f"{what}: a {kind} has the wrong fields: missing {missing}, unknown {extra}"

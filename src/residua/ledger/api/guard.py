@@ -134,6 +134,16 @@ class Guard:
 
     # -- as a decorator -----------------------------------------------------------------
 
+    @staticmethod
+    def run(function: Callable[[], Any]) -> Any:
+        """What a function gives that was paid for; what it raises becomes the constant error."""
+        try:
+            return _guarded(function())
+        except BaseException as error:
+            wrong = public_error(error)
+        # Outside of the handler, so that the error does not carry the other one with it.
+        raise wrong
+
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """The function, paid for at each call; `guard_key=` passes a key for one call."""
         if inspect.isasyncgenfunction(function):
@@ -160,12 +170,7 @@ class Guard:
         @functools.wraps(function)
         def paid(*args: Any, guard_key: str | None = None, **kwargs: Any) -> Any:
             self._for(guard_key, args, kwargs).admit()
-            try:
-                return _guarded(function(*args, **kwargs))
-            except BaseException as error:
-                wrong = public_error(error)
-            # Outside of the handler, so that the error does not carry the other one with it.
-            raise wrong
+            return self.run(lambda: function(*args, **kwargs))
 
         return paid
 

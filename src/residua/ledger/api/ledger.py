@@ -10,15 +10,16 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import select
 
 from residua import checks
-from residua.errors import StoreUnavailable
+from residua.errors import StoreUnavailable, UnknownTable
 from residua.ledger.api.guard import Guard
 from residua.ledger.api.views import ANCHOR_STANDBYS, Budget, Status, by_data, promises, view
 from residua.ledger.domain import arguments, clock, rules
@@ -28,6 +29,7 @@ from residua.ledger.operations.committer import Committer
 from residua.ledger.operations.early_decisions import Compute, here, quickly
 from residua.ledger.operations.requests import Request, binding, snapshots_now
 from residua.ledger.operations.spending import Cancel, Commit, Reserve, Spend, decide_all
+from residua.ledger.operations.tables import Declare
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.recovery.anchor_check import why_closed
 from residua.ledger.recovery.export import (
@@ -41,10 +43,13 @@ from residua.ledger.recovery.export import (
 )
 from residua.ledger.recovery.recover import Recovered, recover
 from residua.ledger.storage import schema
-from residua.ledger.storage.rows import hold_of
+from residua.ledger.storage.rows import DeclaredTable, declared_tables, hold_of
 from residua.ledger.storage.store import Store, address_of, opened_to_read
 from residua.mechanisms import relations
 from residua.records import Record
+
+if TYPE_CHECKING:
+    from residua.data.declarations import Table
 
 _B, _H = schema.budgets, schema.holds
 
@@ -212,13 +217,14 @@ class Ledger:
         ttl: float = 3600.0,
         *,
         assume_budget_relation: bool = False,
+        question: Mapping[str, Any] | None = None,
     ) -> Reservation:
         """Hold budget for a mechanism that has not started, for `ttl` seconds at most.
 
-        Arguments and errors are as for `spend`.
+        Arguments and errors are as for `spend`; `question` is for sessions, which record it.
         """
         asked = self.principal, budgets, query, key, assume_budget_relation
-        request = Reserve.of(*asked, ttl=ttl)
+        request = Reserve.of(*asked, ttl=ttl, question=question)
         held: Reservation = replace(self._submit(request), ledger=self)
         return held
 
@@ -267,6 +273,36 @@ class Ledger:
             )
             for row in found
         )  # fmt: skip
+
+    # -- tables -------------------------------------------------------------------------
+
+    def add_table(self, name: str, **declared: Any) -> Table:
+        """Declare a table that analysts may ask about, or another version of its declaration.
+
+        The arguments are those of `data.declarations.declare`.
+        """
+        from residua.data.declarations import declare
+
+        return declare(self, name, **declared)
+
+    def declare_table(
+        self, name: str, budget: str, declaration: Mapping[str, Any] | None
+    ) -> DeclaredTable:
+        """Record a declaration as it is, or that the table is removed (None)."""
+        self._submit(Declare.of(self.principal, name, budget, declaration))
+        return self.declared_tables(removed=True)[name]
+
+    def declared_tables(self, removed: bool = False) -> dict[str, DeclaredTable]:
+        """The last declaration of each table, by name."""
+        with self.store.reading() as connection:
+            return declared_tables(connection, removed)
+
+    def remove_table(self, name: str) -> None:
+        """Answer nothing more about a table; its name cannot be used again."""
+        found = self.declared_tables().get(arguments.label("table", name))
+        if found is None:
+            raise UnknownTable(f"there is no table {name!r}")
+        self.declare_table(name, found.budget, None)
 
     # -- reading ------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -25,6 +25,14 @@ _CACHED = 1024
 def parse_filter(text: str) -> Filter:
     """The filter with this description as JSON; one object for all callers."""
     return filter_from_json(text)
+
+
+class Declared(NamedTuple):
+    """The last declaration of a table: its version, the number of its record, and its state."""
+
+    version: int
+    seq: int
+    removed: bool
 
 
 class Head(NamedTuple):
@@ -84,6 +92,8 @@ class BudgetRow:
     holds: tuple[str, ...] = ()
     stored_hash: str = NOTHING_BEFORE
     """The hash of the head record in the store; `head_hash` includes records appended since."""
+    declared: Mapping[str, Declared] = field(default_factory=dict)
+    """The tables that are declared under it, by name. Not to be changed in place."""
     held: Held = ()
     """What the first open holds set aside, as the last record of the chain states it.
 
@@ -132,6 +142,12 @@ class BudgetRow:
             self.holds = tuple([each for each in self.holds if each != id])
         self.spent = self.spent or record.admitted is True
 
+    def declare(self, record: Record) -> None:
+        """Take over an appended record that declares or removes a table."""
+        body = record.body
+        last = Declared(body["version"], record.seq, body["declaration"] is None)
+        self.declared = {**self.declared, body["table"]: last}
+
     def next_place(self) -> str:
         """Where this budget's next record will be, as canonical JSON for the `group` of one."""
         name, prev = written(self.name), written(self.head_hash)
@@ -150,12 +166,14 @@ _COLUMN_READERS: Mapping[str, Callable[[Any], Any]] = {
     "generation": int,
     "spent": _parse_flag,
     "holds": lambda text: tuple(json.loads(text)),
+    "declared": lambda text: {name: Declared(*each) for name, each in json.loads(text).items()},
 }
 """How to read columns that are not texts; a store may return another type."""
 _COLUMN_WRITERS: Mapping[str, Callable[[Any], Any]] = {
     "retired": int,
     "spent": int,
     "holds": json.dumps,
+    "declared": json.dumps,
 }
 
 

@@ -31,6 +31,7 @@ from residua.ledger.operations.requests import (
     snapshots_now,
     stated_holds,
 )
+from residua.ledger.operations.tables import check_declared
 from residua.ledger.operations.unit_of_work import UnitOfWork
 from residua.ledger.storage.rows import HoldRow, KeyRow
 from residua.records import LONGEST_HOLD, Canonical, Record
@@ -163,6 +164,8 @@ class Reserve(Spend):
     """A hold for a mechanism that has not started."""
 
     ttl: float
+    question: Mapping[str, Any] | None = None
+    """The question that it is for, with the version of its table's declaration."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @classmethod
@@ -176,6 +179,8 @@ class Reserve(Spend):
     def request(self) -> str:
         """The hash of the fields that distinguish it from other requests."""
         fields = {"mechanism": self.query.text, "assumed": self.assumed, "ttl": self.ttl}
+        if self.question is not None:
+            fields["question"] = self.question
         return request_hash("reserve", self.names, fields)
 
     def run(self, work: UnitOfWork) -> Receipt | Reservation:
@@ -183,9 +188,12 @@ class Reserve(Spend):
         if before is not None:
             return before
         entries, decisions = decide_all(work, self, rules.hold)
+        asked = {} if self.question is None else {"question": self.question}
+        if self.question is not None:
+            check_declared(entries, self.question)
         made = max(work.now, *(entry.time for entry in entries))
         expires = clock.later(made, self.ttl)
-        fields = {"hold": self.id, "expires": expires}
+        fields = {"hold": self.id, "expires": expires, **asked}
         records = _record(work, "hold", self, self.request, entries, decisions, fields)
         if all(decided.admitted for decided in decisions.values()):
             members = tuple(sorted(entry.name for entry in entries))

@@ -61,6 +61,10 @@ def is_reproduced(
         raise wrong(record, f"a {type} of {body['hold']!r}, which is not held")
     if type == "hold" and body["hold"] in entry.holds:
         raise wrong(record, f"a hold {body['hold']!r}, which is held already")
+    if type == "table":
+        last = entry.declared.get(body["table"])
+        if body["version"] != (1 if last is None else last.version + 1):
+            raise wrong(record, f"version {body['version']} of the table does not follow")
     if type not in _ASKED:
         return True
     same = not moves or _next_state(entry, body) == canonical(state_after(record))
@@ -295,6 +299,10 @@ _FIELDS: Mapping[str, tuple[str, Good]] = {
     "hold": _NAME,
     "expires": _TIME,
     "generation": ("a number of a window", _is_number),
+    "table": _NAME,
+    "version": ("a number of a declaration", _is_number),
+    "declaration": ("an object or null", lambda value: value is None or _is_object(value)),
+    "question": ("an object", _is_object),
     "below": (
         "an object of budgets and the numbers of their records",
         _mapping_of(_is_label, _is_number),

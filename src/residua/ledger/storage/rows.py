@@ -24,6 +24,7 @@ from sqlalchemy.types import NULLTYPE
 from residua.ledger.domain.budget_row import BudgetRow, from_row, to_row
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.storage import schema
+from residua.records import read
 
 _DIALECTS: Mapping[str, Any] = {
     "sqlite": SQLiteDialect(paramstyle="qmark"),
@@ -112,6 +113,7 @@ NEW_KEYS, NEW_HOLDS = Prepared(insert(_K)), Prepared(insert(_H))
 CHANGED_BUDGETS = Prepared(
     update(_B).where(_B.c.id == bindparam("id"), _B.c.head_hash == bindparam("old_head_hash")),
     "head_seq", "head_hash", "retired", "generation", "spent", "children", "holds", "window_ends",
+    "declared",
 )  # fmt: skip
 """It applies where the head is still the one that was read."""
 ENDED_HOLDS = Prepared(update(_H).where(_H.c.id == bindparam("id")), "status", "ended_by")
@@ -148,6 +150,36 @@ class HoldRow:
     @cached_property
     def query(self) -> DescribedQuery:
         return from_text(self.mechanism)
+
+
+@dataclass(frozen=True)
+class DeclaredTable:
+    """The last declaration of a table; None where the table was removed."""
+
+    name: str
+    budget: str
+    relation: str
+    unit: str
+    version: int
+    declaration: Mapping[str, Any] | None
+
+
+def declared_tables(connection: Connection, removed: bool) -> dict[str, DeclaredTable]:
+    """The last declaration of each table, by name; of those that were removed if wanted."""
+    found = {}
+    query = select(_B.c.id, _B.c.name, _B.c.relation, _B.c.unit, _B.c.declared)
+    for row in connection.execute(query.where(_B.c.declared != "{}")):
+        for name, (version, seq, gone) in json.loads(row.declared).items():
+            if gone and not removed:
+                continue
+            text = connection.execute(
+                select(_R.c.text).where(_R.c.budget_id == row.id, _R.c.seq == seq)
+            ).scalar_one()
+            declaration = read(text).body["declaration"]
+            found[name] = DeclaredTable(
+                name, row.name, row.relation, row.unit, version, declaration
+            )
+    return found
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from residua.errors import NewerLedger, NotALedger
 
 FORMAT = "residua ledger"
-VERSION = 2
+VERSION = 3
 """The version of these tables."""
 
 METADATA = MetaData()
@@ -58,6 +58,7 @@ budgets = Table(
     Column("spent", Integer, nullable=False),
     Column("children", Text, nullable=False),
     Column("holds", Text, nullable=False),
+    Column("declared", Text, nullable=False),
 )
 records = Table(
     "residua_records",
@@ -98,6 +99,17 @@ tables = Table(
     Column("hash", Text, primary_key=True),
     Column("content", LargeBinary, nullable=False),
 )
+answers = Table(
+    "residua_answers",
+    METADATA,
+    Column("principal", Text, primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("question", Text, nullable=False),
+    Column("table", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Index("residua_answers_by_question", "question", "principal"),
+)
+"""Answers that were released, by the key of their receipt, for a question that is repeated."""
 
 tokens = Table(
     "residua_tokens",

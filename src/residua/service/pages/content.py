@@ -36,6 +36,7 @@ _SAID = {
     "retire": "retired",
     "recover": "written off",
     "resume": "recovered",
+    "table": "table declared",
 }
 
 

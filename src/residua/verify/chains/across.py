@@ -29,6 +29,7 @@ from residua.verify.chains.chain import (
 )
 from residua.verify.chains.holds import check_ends
 from residua.verify.chains.structure import is_time, later
+from residua.verify.chains.tables import check_tables
 from residua.verify.descriptions.mechanisms import units_of
 from residua.verify.proofs.partitions import Part
 
@@ -41,6 +42,7 @@ def check_across(chains: Mapping[str, Chain]) -> None:
     _check_shared(chains)
     check_retired(chains)
     check_ends(chains)
+    check_tables(chains)
     for chain in chains.values():
         if len(ledgers) > 1:
             chain.add_problem(0, f"the chains are of {len(ledgers)} different ledgers")
@@ -222,7 +224,7 @@ def _check_after(chain: Chain, ancestor: str, last: Any) -> None:
         chain.add_problem(0, f"created under {ancestor!r}, which was retired")
     elif type(last) is int:
         for record in chain.records:
-            if record.seq > last and record.type in (*REQUEST_TYPES, "refresh"):
+            if record.seq > last and record.type in (*REQUEST_TYPES, "refresh", "table"):
                 chain.add_problem(
                     record.seq, f"a {record.type} after {ancestor!r} above it was retired"
                 )

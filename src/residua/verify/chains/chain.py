@@ -82,7 +82,7 @@ def notes_on_lost_records(chains: Iterable[Chain]) -> Iterator[str]:
 
 _SAME = (
     "by", "type", "group", "key", "request", "mechanism", "assumed", "admitted", "binding", "hold",
-    "expires",
+    "expires", "question",
 )  # fmt: skip
 """The fields that all records of a group share."""
 

@@ -128,7 +128,7 @@ async def _shown(request: Request, name: str) -> bytes:
 history_router = APIRouter(prefix="/v1", tags=["history"], route_class=StrictRoute)
 
 Type = Literal["create", "spend", "hold", "commit", "cancel", "expire", "refresh", "retire",
-               "recover", "resume"]  # fmt: skip
+               "recover", "resume", "table"]  # fmt: skip
 assert set(Type.__args__) == set(FIELDS)  # type: ignore[attr-defined]
 
 AT_ONCE = 500
