@@ -76,6 +76,7 @@ from residua.errors import (
     UnsafeStore as UnsafeStore,
     UnsupportedError as UnsupportedError,
 )
+from residua.data.session import open_session as open_session
 from residua.filters.additive.zcdp import ApproximateZcdpFilter as ApproximateZcdpFilter
 from residua.filters.additive.basic import BasicFilter as BasicFilter, PureFilter as PureFilter
 from residua.filters.additive.gdp import GdpFilter as GdpFilter

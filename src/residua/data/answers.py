@@ -10,6 +10,7 @@ import html
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import insert, select
@@ -140,10 +141,11 @@ def question_id(question: Mapping[str, Any]) -> str:
     return digest(canonical(question))
 
 
-def store(ledger: Any, answer: Answer, table: str, question: str, open_question: str) -> None:
+def store(ledger: Any, answer: Answer, question: str, open_question: str) -> None:
     """Store an answer, durably, before it is released."""
     row = {
-        "principal": ledger.principal, "key": answer.key, "table": table,
+        "principal": ledger.principal, "key": answer.key,
+        "released": datetime.now(UTC).isoformat(),
         "question": f"{open_question} {question}", "answer": canonical(answer.to_dict()),
     }  # fmt: skip
     place: Store = ledger.store
@@ -181,7 +183,7 @@ def find(
         query = select(_A.c.answer).where(wanted)
         if not shared:
             query = query.where(_A.c.principal == ledger.principal)
-        text = connection.execute(query.limit(1)).scalar()
+        text = connection.execute(query.order_by(_A.c.released.desc()).limit(1)).scalar()
     return None if text is None else _read(text)
 
 

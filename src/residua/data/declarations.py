@@ -36,7 +36,7 @@ DIGITS = 8
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]{0,59}")
 RESERVED = "residua_"
 """What names of tables and columns must not begin with: statements use it."""
-_KEY_TYPES: Mapping[str, type] = {"integer": int, "text": str, "boolean": bool, "date": str}
+_KEY_TYPES: Mapping[str, Any] = {"integer": int, "text": str, "boolean": bool, "date": str}
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ def _keys(name: str, given: Any, columns: Mapping[str, str]) -> tuple[Any, ...]:
             f"{what} must be of a column of text, integers, dates or booleans, got one of"
             f" {columns[name]}"
         )
-    found = tuple(
+    found: tuple[Any, ...] = tuple(
         each.isoformat() if kind is str and type(each) is date else each
         for each in checks.items(what, given, "a list of values")
     )

@@ -83,9 +83,12 @@ class Noise:
 def _sampler(kind: str, scale: float) -> Callable[[list[int]], Any]:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    made: Callable[[list[int]], Any]
     if kind == GAUSSIAN:
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        made = dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+    else:
+        made = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+    return made
 
 
 @cache

@@ -349,9 +349,7 @@ def _number(text: str, negative: bool, type: str) -> exp.Expression:
     if type == "integer" and not whole:
         raise ArgumentError(f"a column of integers cannot be compared with {text}")
     written = str(int(value)) if type == "integer" else repr(float(value))
-    found: exp.Expression = exp.Literal.number(written)
-    if type == "real":
-        found = exp.cast(found, "DOUBLE")
+    found = exp.Literal.number(written)
     return exp.Neg(this=found) if negative and value else found
 
 
@@ -390,7 +388,7 @@ def _normal(
         query = query.where(where)
     if keys:
         query = query.group_by(*(exp.column(each, quoted=True) for each in keys))
-    return query.sql("duckdb")
+    return str(query.sql("duckdb"))
 
 
 def _expression(item: Item) -> exp.Expression:

@@ -28,7 +28,7 @@ from residua.data.plans import Plan
 from residua.data.sources import Limits, Running, Source, source_at
 from residua.data.statements import groups_of, statement_of
 from residua.errors import ArgumentError, Refused
-from residua.ledger.api.guard import Guard
+from residua.ledger.api.guard import LOG, Guard
 
 HIDDEN_KEY = "<secret key>"
 """What a plan shows in place of the key."""
@@ -202,11 +202,7 @@ class Session:
             answer, admitted=True, reason=receipt.reason, receipt=receipt, rows=answered[0],
             intervals=answered[1],
         )  # fmt: skip
-        guard.run(
-            lambda: answers.store(
-                self._ledger, released, table.name, *self._ids(plan.question, wish)
-            )
-        )
+        guard.run(lambda: answers.store(self._ledger, released, *self._ids(plan.question, wish)))
         return released
 
     def _run(
@@ -290,14 +286,17 @@ class _Recording:
 
 
 def _source(table: declarations.Table) -> Source:
-    """The source of a table; raises where it is not as declared."""
-    source = source_at(table.source)
-    if source.columns() != dict(table.columns):
-        raise ArgumentError(
-            f"the columns of table {table.name!r} are not those that were declared; the operator"
-            " must declare it again"
-        )
-    return source
+    """The source of a table; raises the same error for whatever keeps it from being read."""
+    try:
+        source = source_at(table.source)
+        if source.is_as_declared(table.columns):
+            return source
+    except Exception as error:
+        LOG.error("the source of table %r cannot be read", table.name, exc_info=error)
+    raise ArgumentError(
+        f"table {table.name!r} cannot be read as it was declared; nothing was spent, and the"
+        " operator must repair its source or declare it again"
+    )
 
 
 def open_session(

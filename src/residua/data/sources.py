@@ -7,6 +7,7 @@ may show data: only the operator may see it.
 
 from __future__ import annotations
 
+import csv
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -71,6 +72,10 @@ class Source(ABC):
     @abstractmethod
     def columns(self) -> dict[str, str]:
         """The types of the columns, by name and in order; raises where it cannot be read."""
+
+    def is_as_declared(self, columns: Mapping[str, str]) -> bool:
+        """Whether the columns are these, by what is public about the source."""
+        return list(self.columns().items()) == list(columns.items())
 
     @abstractmethod
     def has_null(self, column: str) -> bool:
@@ -215,31 +220,38 @@ class ParquetFile(_DuckDb):
 class CsvFile(_DuckDb):
     """A CSV file: separated by commas, quoted with ", the names of columns in the first line.
 
-    Types are those of the declaration. A value that is not of its column's type is NULL; a line
-    that cannot be read is left out. So nothing that a file contains makes a statement fail.
+    Types are found when the table is declared, and are those of the declaration from then on. A
+    value that is not of its column's type is NULL; a line that cannot be read is left out. So
+    nothing that a file contains makes a statement fail.
     """
 
+    def is_as_declared(self, columns: Mapping[str, str]) -> bool:
+        with open(self.address, newline="", encoding="utf-8") as file:
+            return next(csv.reader(file), None) == list(columns)
+
     def rows(self, columns: Mapping[str, str]) -> exp.Expression:
+        if not columns:
+            return self._rows({})
+        every = [
+            exp.PropertyEQ(this=exp.Literal.string(name), expression=exp.Literal.string("VARCHAR"))
+            for name in columns
+        ]
+        return self._rows(
+            {
+                "auto_detect": exp.false(),
+                "ignore_errors": exp.true(),
+                "columns": exp.Struct(expressions=every),
+            }
+        )
+
+    def _rows(self, more: Mapping[str, exp.Expression]) -> exp.Expression:
         options: dict[str, exp.Expression] = {
             "header": exp.true(),
             "delim": exp.Literal.string(","),
             "quote": exp.Literal.string('"'),
             "escape": exp.Literal.string('"'),
+            **more,
         }
-        if columns:
-            options |= {
-                "auto_detect": exp.false(),
-                "ignore_errors": exp.true(),
-                "null_padding": exp.false(),
-                "columns": exp.Struct(
-                    expressions=[
-                        exp.PropertyEQ(
-                            this=exp.Literal.string(name), expression=exp.Literal.string("VARCHAR")
-                        )
-                        for name in columns
-                    ]
-                ),
-            }
         given = [
             exp.PropertyEQ(this=exp.to_identifier(name), expression=value)
             for name, value in options.items()

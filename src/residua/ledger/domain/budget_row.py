@@ -130,6 +130,10 @@ class BudgetRow:
             self.retired = True
         elif type == "refresh":
             self.generation = record.body["generation"]
+        elif type == "table":
+            body = record.body
+            last = Declared(body["version"], record.seq, body["declaration"] is None)
+            self.declared = {**self.declared, body["table"]: last}
         if type in ("create", "refresh") and self.window is not None:
             self.window_ends = clock.boundary(self.created, self.window, record.time)
         if record.admitted is False:
@@ -141,12 +145,6 @@ class BudgetRow:
                 self.held = without_hold(self.held, self.holds.index(id))
             self.holds = tuple([each for each in self.holds if each != id])
         self.spent = self.spent or record.admitted is True
-
-    def declare(self, record: Record) -> None:
-        """Take over an appended record that declares or removes a table."""
-        body = record.body
-        last = Declared(body["version"], record.seq, body["declaration"] is None)
-        self.declared = {**self.declared, body["table"]: last}
 
     def next_place(self) -> str:
         """Where this budget's next record will be, as canonical JSON for the `group` of one."""

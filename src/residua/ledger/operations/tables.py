@@ -77,9 +77,7 @@ class Declare(Request):
             "before": state,
             "after": state,
         }
-        made = work.append(entry, "table", self.principal, fields, entry.state_text)
-        entry.declare(made)
-        return made
+        return work.append(entry, "table", self.principal, fields, entry.state_text)
 
     def _check_change(self, before: Record) -> None:
         known = before.body["declaration"]

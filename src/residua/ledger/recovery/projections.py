@@ -82,8 +82,6 @@ class Derivation:
                 self._ended[body["hold"]] = record
         elif type in RETIRING:
             self._closed.append(record)
-        elif type == "table":
-            entry.declare(record)
 
     def missing(self) -> dict[str, str]:
         """Budgets that lack a record which the group of an applied one names, and which."""

@@ -105,7 +105,7 @@ answers = Table(
     Column("principal", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("question", Text, nullable=False),
-    Column("table", Text, nullable=False),
+    Column("released", Text, nullable=False),
     Column("answer", Text, nullable=False),
     Index("residua_answers_by_question", "question", "principal"),
 )
