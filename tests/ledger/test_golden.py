@@ -31,6 +31,19 @@ PROVEN = {("records", 1): 22, ("kinds", 1): 50}
 """How many steps each file has, all of which are proven."""
 
 
+DECLARATION = {
+    "source": "/data/staff.parquet",
+    "columns": [["person_id", "integer"], ["dept", "text"], ["salary", "real"]],
+    "unit_column": "person_id",
+    "max_groups": 3,
+    "max_rows": 2,
+    "bounds": {"salary": ["0", "200000", "0.01"]},
+    "keys": {"dept": ["eng", "ops", "hr"]},
+    "data_version": "1",
+    "shared_answers": False,
+}
+
+
 def golden(version: int, what: str = "records") -> Path:
     return GOLDEN / f"{what}-v{version}.jsonl"
 
@@ -140,7 +153,9 @@ def written(path: Path) -> None:
             ledger.spend("quota", PureDp(9.0), key="too much")
             ledger.spend(["census", "mixed"], Gaussian(sigma=12.0))
             ledger.spend("mixed", SubsampledGaussian(4.0, 0.01))
-            ledger.reserve("quota", PureDp(0.1)).commit()
+            ledger.declare_table("staff", "quota", DECLARATION)
+            asked = {"table": "staff", "version": 1, "sql": "SELECT COUNT(*) FROM staff"}
+            ledger.reserve("quota", PureDp(0.1), question=asked).commit()
             ledger.reserve("quota", PureDp(0.1)).cancel("not needed")
             ledger.reserve("mixed", Gaussian(sigma=50.0), ttl=0.05)
             ledger.spend("daily", PureDp(0.5))
