@@ -28,6 +28,7 @@ TITLES = {
     "adversary": "Adversaries",
     "planning": "Planning",
     "ledger": "Ledger",
+    "data": "Answers in SQL",
     "verify": "Verification",
     "individual": "One budget per subject",
     "service": "Service",

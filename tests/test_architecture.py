@@ -33,7 +33,6 @@ LAZY = {
     ("filters.base", "filters.codec"): "`to_json` and `from_json`; the codec reads any filter",
     ("ledger.storage.store", "ledger.storage.postgres"): "its driver may not be installed",
     ("ledger.storage.store", "ledger.storage.sqlite"): "as for PostgreSQL",
-    ("ledger.api.ledger", "data.declarations"): "`add_table`; a ledger needs none of its packages",
 }
 """Imports inside functions that close a cycle: (importer, imported), and why they stay."""
 

@@ -16,6 +16,7 @@ from snippets import ROOT, run_console, run_python
 DOCS = ROOT / "docs"
 PAGES = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 NEEDS = {
+    "answers.md": ("duckdb", "sqlglot", "opendp", "pyarrow", "sqlalchemy", "flint"),
     "architecture.md": ("sqlalchemy",),
     "start.md": ("sqlalchemy", "flint"),
     "howto-audit.md": ("sqlalchemy", "flint", "cryptography"),

@@ -74,6 +74,7 @@ from residua.errors import (
     UnknownBudget as UnknownBudget,
     UnknownHold as UnknownHold,
     UnsafeStore as UnsafeStore,
+    UnknownTable as UnknownTable,
     UnsupportedError as UnsupportedError,
 )
 from residua.data.session import open_session as open_session

@@ -6,7 +6,7 @@
 
 The order is that of `md5(key, unit, group, values)` with a fresh secret key, which every engine
 computes alike; the values break ties. Rows that still tie contribute the same, so which of them is
-chosen makes no difference: what a unit contributes is a function of the key and of its own rows.
+chosen makes no difference: what a unit contributes depends on the key and its own rows alone.
 Statements are trees that are never pasted together from text.
 """
 
