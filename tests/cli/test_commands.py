@@ -27,6 +27,8 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     if name in NEVER_END:
         return
     hold, head = _ledger(tmp_path, monkeypatch) if name in WITH_A_LEDGER else ("", "")
+    if name in ABOUT_TABLES:
+        _table(tmp_path)
     for example in examples:
         run(*shlex.split(re.sub(r"\bID\b", hold, example).replace("3f0a…", head)))
 
@@ -34,7 +36,23 @@ def test_every_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.Monke
 NEVER_END = ("serve",)
 """Run in tests of their own."""
 WITH_A_LEDGER = ("budget", "check", "spend", "reserve", "commit", "cancel", "history", "export",
-                 "status", "recover", "token", "verify", "plan")  # fmt: skip
+                 "status", "recover", "token", "verify", "plan", "table", "query")  # fmt: skip
+ABOUT_TABLES = ("table", "query")
+
+
+def _table(folder: Path) -> None:
+    """The table that the examples ask about."""
+    duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("opendp")
+    path = folder / "staff.parquet"
+    with duckdb.connect() as connection:
+        connection.execute(f"COPY (SELECT 1 AS person_id, 'eng' AS dept) TO '{path}'")
+    with rz.open_ledger(folder / "budgets.db") as ledger:
+        ledger.create_budget("survey", rz.PureFilter(1.0))
+        ledger.add_table(
+            "staff", source=path, unit_column="person_id", budget="survey", max_rows=1,
+            keys={"dept": ["eng", "ops"]},
+        )  # fmt: skip
 
 
 def _ledger(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:

@@ -39,6 +39,8 @@ COMMANDS = {
     "compare": "analysis.planning",
     "init": "budgets.ledger",
     "budget": "budgets.budget",
+    "table": "budgets.tables",
+    "query": "budgets.tables",
     "check": "budgets.spending",
     "spend": "budgets.spending",
     "reserve": "budgets.spending",
