@@ -125,7 +125,7 @@ def test_literals_are_never_code(value: str) -> None:
     import duckdb
 
     columns = {"person_id": "integer", "dept": "text"}
-    plain = Table("staff", "survey", 1, "x", columns, "person_id", 1, 1, {}, {}, "1", False)
+    plain = Table("staff", "survey", 1, "x", columns, "person_id", 1, 1, {}, {}, {}, "1", False)
     quoted = value.replace("'", "''")
     found = parse(f"SELECT COUNT(*) FROM staff WHERE dept = '{quoted}'", plain)
     condition = found.where.sql("duckdb") if found.where is not None else ""

@@ -58,7 +58,7 @@ def table(max_groups: int, max_rows: int) -> declarations.Table:
     bounds = {"v": declarations._bounds("v", (-5, 20, "0.1"), {"v": "real"})}
     return declarations.Table(
         "t", "survey", 1, "memory", {"u": "integer", "g": "text", "v": "real"}, "u",
-        max_groups, max_rows, bounds, {"g": ("a", "b")}, "1", False,
+        max_groups, max_rows, bounds, {}, {"g": ("a", "b")}, "1", False,
     )  # fmt: skip
 
 

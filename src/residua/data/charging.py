@@ -25,6 +25,7 @@ from residua.data.noise import (
     for_accuracy,
     for_eps,
     of_scale,
+    threshold,
 )
 from residua.data.plans import Plan
 from residua.errors import ArgumentError
@@ -47,6 +48,7 @@ class Wish:
     accuracy: float | None = None
     scale: float | None = None
     noise: str | None = None
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         given = [name for name in ("eps", "accuracy", "scale") if getattr(self, name) is not None]
@@ -56,17 +58,20 @@ class Wish:
             checks.set_fields(self, **{name: checks.positive(name, getattr(self, name))})
         if self.noise is not None:
             checks.one_of("noise", self.noise, KINDS)
+        if self.delta is not None:
+            checks.set_fields(self, delta=checks.probability("delta", self.delta))
+            checks.require(0.0 < self.delta < 1.0, "delta", "between 0 and 1", self.delta)
         if self.noise == GAUSSIAN and self.accuracy is None and self.scale is None:
             raise ArgumentError("noise='gaussian' needs accuracy or scale: it is not eps-DP")
 
     @property
     def is_open(self) -> bool:
         """Whether nothing was said, so that any answer will do."""
-        return self == Wish()
+        return self == Wish(delta=self.delta)
 
     def to_list(self) -> list[Any]:
         """The same as JSON data."""
-        return [self.eps, self.accuracy, self.scale, self.noise]
+        return [self.eps, self.accuracy, self.scale, self.noise, self.delta]
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,8 @@ class Charge:
     noise: Sequence[Noise]
     mechanism: Mechanism
     check: Answer
+    threshold: int | None = None
+    """The noisy number of units at which an unknown group is released."""
 
 
 def choose(ledger: Any, budget: str, plan: Plan, wish: Wish) -> Charge:
@@ -83,8 +90,14 @@ def choose(ledger: Any, budget: str, plan: Plan, wish: Wish) -> Charge:
     home = ledger.budget(plan.question.table.budget)
     best: tuple[tuple[bool, float], Charge] | None = None
     wrong: ArgumentError | None = None
+    if plan.question.has_unknown_keys != (wish.delta is not None):
+        raise ArgumentError(
+            "delta must be given if, and only if, a column without declared keys is grouped by:"
+            " it is charged for the groups that appear"
+        )
     for noise in _noises(ledger, budget, plan, wish):
-        for mechanism in descriptions(plan, noise):
+        least = None if wish.delta is None else threshold(noise[0], plan.groups, wish.delta)
+        for mechanism in descriptions(plan, noise, wish.delta):
             try:
                 check = ledger.check(budget, mechanism)
             except ArgumentError as error:  # it has no proof under a filter that is charged
@@ -97,7 +110,7 @@ def choose(ledger: Any, budget: str, plan: Plan, wish: Wish) -> Charge:
                     left = share_of(home.filter, decision.state, home.relation)
             rank = (check.admitted, left)
             if best is None or rank > best[0]:
-                best = rank, Charge(noise, mechanism, check)
+                best = rank, Charge(noise, mechanism, check, least)
     if best is None:
         assert wrong is not None
         raise wrong
@@ -105,7 +118,7 @@ def choose(ledger: Any, budget: str, plan: Plan, wish: Wish) -> Charge:
 
 
 def _noises(ledger: Any, budget: str, plan: Plan, wish: Wish) -> Iterator[Sequence[Noise]]:
-    kinds = KINDS if wish.noise is None else (wish.noise,)
+    kinds = KINDS if wish.noise is None and wish.delta is None else (wish.noise or LAPLACE,)
     if wish.accuracy is not None:
         for kind in kinds:
             yield for_accuracy(plan, wish.accuracy, kind)

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal, InvalidOperation
-from math import prod
 from typing import Any
 
 from residua import checks
@@ -36,6 +35,7 @@ DIGITS = 8
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]{0,59}")
 RESERVED = "residua_"
 """What names of tables and columns must not begin with: statements use it."""
+_DAYS = ("date", "timestamp")
 _KEY_TYPES: Mapping[str, Any] = {"integer": int, "text": str, "boolean": bool, "date": str}
 
 
@@ -76,6 +76,8 @@ class Table:
     max_groups: int
     max_rows: int
     bounds: Mapping[str, Bounds]
+    dates: Mapping[str, tuple[str, str]]
+    """The first and the last day of columns of dates."""
     keys: Mapping[str, tuple[Any, ...]]
     data_version: str
     shared_answers: bool
@@ -88,7 +90,10 @@ class Table:
             "unit_column": self.unit_column,
             "max_groups": self.max_groups,
             "max_rows": self.max_rows,
-            "bounds": {name: each.to_list() for name, each in self.bounds.items()},
+            "bounds": {
+                **{name: each.to_list() for name, each in self.bounds.items()},
+                **{name: list(each) for name, each in self.dates.items()},
+            },
             "keys": {name: list(each) for name, each in self.keys.items()},
             "data_version": self.data_version,
             "shared_answers": self.shared_answers,
@@ -130,7 +135,9 @@ def read_declared(found: DeclaredTable) -> Table:
         raise UnknownTable(f"table {found.name!r} was removed")
     fields = dict(given)
     fields["columns"] = dict(fields["columns"])
-    fields["bounds"] = {n: Bounds(*map(Decimal, each)) for n, each in fields["bounds"].items()}
+    ends = fields["bounds"]
+    fields["bounds"] = {n: Bounds(*map(Decimal, each)) for n, each in ends.items() if len(each) > 2}
+    fields["dates"] = {n: (each[0], each[1]) for n, each in ends.items() if len(each) == 2}
     fields["keys"] = {name: tuple(each) for name, each in fields["keys"].items()}
     return Table(name=found.name, budget=found.budget, version=found.version, **fields)
 
@@ -160,7 +167,8 @@ def declare(
         max_groups: to how many groups of an answer one unit contributes at most.
         max_rows: with how many rows it contributes to a group at most.
         bounds: for each column of numbers the least and the greatest value, to which values are
-            clipped, and perhaps the step in which they are counted.
+            clipped, and perhaps the step in which they are counted. For columns of dates the first
+            and the last day.
         keys: for each column to group by, its possible values, all of them public.
         data_version: the version of the data, which the operator states; an answer to a repeated
             question is that of the same version.
@@ -187,6 +195,10 @@ def declare(
         raise ArgumentError(
             f"unit_column must be a column of integers or text, got {unit!r} of {columns[unit]}"
         )
+    ends = {
+        _value_column("bounds", each, columns, unit): value
+        for each, value in _mapping("bounds", bounds).items()
+    }
     made = Table(
         name=name,
         budget=home.name,
@@ -197,9 +209,11 @@ def declare(
         max_groups=_at_least_one("max_groups", max_groups),
         max_rows=_at_least_one("max_rows", max_rows),
         bounds={
-            _value_column("bounds", each, columns, unit): _bounds(each, value, columns)
-            for each, value in _mapping("bounds", bounds).items()
+            each: _bounds(each, value, columns)
+            for each, value in ends.items()
+            if columns[each] not in _DAYS
         },
+        dates={each: _days(each, value) for each, value in ends.items() if columns[each] in _DAYS},
         keys={
             _value_column("keys", each, columns, unit): _keys(each, value, columns)
             for each, value in _mapping("keys", keys).items()
@@ -227,14 +241,6 @@ def table(ledger: Any, name: str) -> Table:
     if str(name).casefold() not in found:
         raise UnknownTable(f"there is no table {name!r}{checks.suggestion(name, known)}")
     return read_declared(known[found[str(name).casefold()]])
-
-
-def cells(keys: Mapping[str, tuple[Any, ...]]) -> int:
-    """How many groups these keys have together; raises where there are too many."""
-    found = prod(len(each) for each in keys.values())
-    if found > MOST_KEYS:
-        raise ArgumentError(f"the groups of an answer must be at most {MOST_KEYS}, got {found}")
-    return found
 
 
 # -- checks -----------------------------------------------------------------------------------
@@ -311,6 +317,19 @@ def _bounds(name: str, given: Any, columns: Mapping[str, str]) -> Bounds:
             " step as the third number"
         )
     return Bounds(low, high, step)
+
+
+def _days(name: str, given: Any) -> tuple[str, str]:
+    what = f"bounds of {name!r}"
+    ends = checks.items(what, given, "a pair of dates")
+    days = tuple(each.isoformat() if type(each) is date else each for each in ends)
+    if len(days) != 2 or not all(isinstance(each, str) for each in days):
+        raise ArgumentError(f"{what} must be a pair of dates, got {checks.shown(given)}")
+    for each in days:
+        _check_date(what, each)
+    if not days[0] <= days[1]:
+        raise ArgumentError(f"{what} must be (first, last), got ({days[0]}, {days[1]})")
+    return days[0], days[1]
 
 
 def decimal(what: str, value: Any) -> Decimal:

@@ -26,7 +26,7 @@ from residua.data.plans import Measure, Plan
 from residua.errors import ArgumentError
 from residua.filters.noise import private_side
 from residua.mechanisms import limits
-from residua.mechanisms.black_boxes import PureDp, Zcdp
+from residua.mechanisms.black_boxes import ApproximateDp, PureDp, Zcdp
 from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Laplace
@@ -181,11 +181,43 @@ def _few_digits(value: Fraction, up: bool) -> float:
     return found
 
 
+# -- unknown groups ---------------------------------------------------------------------------
+
+
+def threshold(noise: Noise, groups: int, delta: float) -> int:
+    """The least noisy number of units at which a group is released.
+
+    A group of one unit is released with probability `P(X >= t - 1) = r^(t-1) / (1 + r)`, with
+    `r = e^(-1/b)`. That is at most `delta / groups`; one step more than needed covers rounding.
+    """
+    if noise.kind != LAPLACE:
+        raise ArgumentError("delta must be given with Laplace noise only; leave out noise")
+    r = math.exp(-1.0 / noise.scale)
+    needed = -noise.scale * math.log(delta / groups * (1.0 + r))
+    return max(2, math.ceil(needed) + 2)
+
+
 # -- what it costs ----------------------------------------------------------------------------
 
 
-def descriptions(plan: Plan, noise: Sequence[Noise]) -> Iterator[Mechanism]:
-    """Mechanisms that lose at least as much as the answer; the exact one comes first."""
+def descriptions(
+    plan: Plan, noise: Sequence[Noise], delta: float | None = None
+) -> Iterator[Mechanism]:
+    """Mechanisms that lose at least as much as the answer; the exact one comes first.
+
+    With `delta`, for the probability that a unit's own groups reach the threshold.
+    """
+    if delta is None:
+        yield from _noisy(plan, noise)
+        return
+    for each in _noisy(plan, noise):
+        if isinstance(each, PureDp):
+            yield ApproximateDp(each.eps, delta)
+        else:
+            yield Composed((each, ApproximateDp(0.0, delta)))
+
+
+def _noisy(plan: Plan, noise: Sequence[Noise]) -> Iterator[Mechanism]:
     pairs = list(zip(plan.measures, noise, strict=True))
     yield _composed(plan.groups, [each.described(m.sensitivity) for m, each in pairs])
     if all(each.kind == LAPLACE for each in noise):

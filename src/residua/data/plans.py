@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
-from residua.data.declarations import Bounds, cells
+from residua.data.declarations import Bounds
+from residua.data.keys import count_of
 from residua.data.queries import Item, Question
 from residua.data.statements import Total
 
@@ -39,6 +40,9 @@ class Measure:
     """By how much one unit changes it in one group at most."""
     step: Fraction
     """The value of 1."""
+
+
+_UNITS = Measure(Total("units"), 1, Fraction(1))
 
 
 @dataclass(frozen=True)
@@ -73,12 +77,15 @@ class Plan:
 def plan(question: Question) -> Plan:
     """The plan of a question."""
     table = question.table
-    count = cells({name: table.keys_of(name) for name in question.keys})
+    count = count_of(question.keys)
     if question.keys:
-        groups, rows = min(table.max_groups, count), table.max_rows
+        groups, rows = min(table.max_groups, count or table.max_groups), table.max_rows
     else:
         groups, rows = 1, table.max_groups * table.max_rows
     measures: dict[Total, Measure] = {}
+    if question.has_unknown_keys:
+        # First, so that a threshold finds it.
+        measures[_UNITS.total] = _UNITS
     columns = []
     for item in question.items:
         if item.function != "KEY":
@@ -96,7 +103,7 @@ def _column(item: Item, bounds: Bounds | None, rows: int) -> tuple[int, list[Mea
     """By how much squares are coarsened, and the measures of a column."""
     one = Fraction(1)
     if item.function == "COUNT DISTINCT":
-        return 1, [Measure(Total("units"), 1, one)]
+        return 1, [_UNITS]
     if item.column is None:
         return 1, [Measure(Total("rows"), rows, one)]
     values = Measure(Total("values", item.column), rows, one)

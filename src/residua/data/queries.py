@@ -22,6 +22,7 @@ from sqlglot.errors import SqlglotError
 
 from residua import checks
 from residua.data.declarations import Table
+from residua.data.keys import UNKNOWN, WORKS, Key, by_bins, by_period, by_value
 from residua.data.sources import CASTS
 from residua.errors import ArgumentError, ArgumentTypeError
 
@@ -61,6 +62,8 @@ class Item:
     """`KEY`, `COUNT`, `COUNT DISTINCT`, or another aggregate."""
     column: str | None
     """None for `COUNT(*)`."""
+    key: Key | None = None
+    """What a key is."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +72,16 @@ class Question:
 
     table: Table
     items: tuple[Item, ...]
-    keys: tuple[str, ...]
-    """The columns to group by, in the order of the clause."""
+    keys: tuple[Key, ...]
+    """What to group by, in the order of the clause."""
     where: exp.Expression | None
     sql: str
     """The normal form."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns of the table that it reads, each once, without the unit."""
-        found = [*self.keys, *(each.column for each in self.items if each.column is not None)]
-        if self.where is not None:
-            found += [each.name for each in self.where.find_all(exp.Column)]
-        return tuple(dict.fromkeys(each for each in found if each != self.table.unit_column))
+    def has_unknown_keys(self) -> bool:
+        """Whether which groups there are depends on the data."""
+        return any(each.kind == UNKNOWN for each in self.keys)
 
 
 def table_named(sql: Any) -> str:
@@ -94,8 +94,11 @@ def table_named(sql: Any) -> str:
     return str(source.this.name)
 
 
-def parse(sql: Any, table: Table) -> Question:
-    """The question that a query asks about a table; raises on anything that is not answered."""
+def parse(sql: Any, table: Table, unknown_keys: bool = False) -> Question:
+    """The question that a query asks about a table; raises on anything that is not answered.
+
+    `unknown_keys`: whether it may group by columns without declared keys.
+    """
     tree = _parsed(sql)
     for clause, given in tree.args.items():
         if given and clause not in _CLAUSES:
@@ -107,8 +110,8 @@ def parse(sql: Any, table: Table) -> Question:
     if {name for name, value in source.args.items() if value} - {"this", "alias"}:
         _refuse(f"FROM {_shown(source)}", f"FROM {table.name}")
     alias = source.alias or source.name
-    reader = _Reader(table, alias)
-    keys = _keys(tree.args.get("group"), reader)
+    reader = _Reader(table, alias, unknown_keys)
+    keys = _keys(tree, reader)
     items = tuple(reader.item(each, keys) for each in tree.expressions)
     if not 0 < len(items) <= MOST_ITEMS:
         raise ArgumentError(f"sql must have at most {MOST_ITEMS} columns, got {len(items)}")
@@ -143,29 +146,32 @@ def _parsed(sql: Any) -> exp.Select:
     return tree
 
 
-def _keys(group: exp.Expression | None, reader: _Reader) -> tuple[str, ...]:
-    """The columns of GROUP BY."""
+def _keys(tree: exp.Select, reader: _Reader) -> tuple[Key, ...]:
+    """What GROUP BY names: keys, or names that the SELECT gives to keys."""
+    group = tree.args.get("group")
     if group is None:
         return ()
     for clause, given in group.args.items():
         if given and clause != "expressions":
-            _refuse(f"GROUP BY {clause.strip('_').upper()}", "GROUP BY columns with declared keys")
+            _refuse(f"GROUP BY {clause.strip('_').upper()}", WORKS)
+    named = {each.alias.casefold(): each.this for each in tree.expressions if each.alias}
     keys = []
     for each in group.expressions:
-        if not isinstance(each, exp.Column):
-            _refuse(f"GROUP BY {_shown(each)}", "GROUP BY columns with declared keys")
-        keys.append(reader.column(each))
-        reader.table.keys_of(keys[-1])
+        is_name = isinstance(each, exp.Column) and not each.table
+        keys.append(reader.key(named.get(each.name.casefold(), each) if is_name else each))
+        if keys[-1] is None:
+            _refuse(f"GROUP BY {_shown(each)}", WORKS)
     if len(set(keys)) != len(keys):
         raise ArgumentError("GROUP BY must name each column once")
-    return tuple(keys)
+    return tuple(each for each in keys if each is not None)
 
 
 class _Reader:
     """Reads the parts of a query about one table."""
 
-    def __init__(self, table: Table, alias: str):
+    def __init__(self, table: Table, alias: str, unknown_keys: bool):
         self.table = table
+        self._unknown_keys = unknown_keys
         self._alias = alias.casefold()
 
     def column(self, given: exp.Column) -> str:
@@ -177,16 +183,37 @@ class _Reader:
             _refuse(_shown(given), "name a column")
         return self.table.column(given.name)
 
+    def key(self, given: exp.Expression) -> Key | None:
+        """The key that an expression is; None for any other expression."""
+        if isinstance(given, exp.Column) and isinstance(given.this, exp.Identifier):
+            return by_value(self.table, self.column(given), self._unknown_keys)
+        if isinstance(given, exp.TimestampTrunc | exp.DateTrunc):
+            extra = {name for name, value in given.args.items() if value} - {"this", "unit"}
+            if isinstance(given.this, exp.Column) and given.unit is not None and not extra:
+                return by_period(self.table, self.column(given.this), given.unit.name.upper())
+        if isinstance(given, exp.Mul) and isinstance(given.this, exp.Floor):
+            width, inner = given.expression, given.this.this
+            while isinstance(inner, exp.Paren):
+                inner = inner.this
+            divided = isinstance(inner, exp.Div) and isinstance(inner.this, exp.Column)
+            if divided and _is_number(width) and inner.expression == width:
+                return by_bins(self.table, self.column(inner.this), width.name)
+        return None
+
     # -- aggregates ---------------------------------------------------------------------
 
-    def item(self, given: exp.Expression, keys: tuple[str, ...]) -> Item:
+    def item(self, given: exp.Expression, keys: tuple[Key, ...]) -> Item:
         """A column of the answer."""
         plain = given.this if isinstance(given, exp.Alias) else given
-        if isinstance(plain, exp.Column) and isinstance(plain.this, exp.Identifier):
-            name = self.column(plain)
-            if name not in keys:
-                _refuse(f"column {name!r} without an aggregate", "GROUP BY it, or one of " + _WORKS)
-            return Item(_label(given.alias or name), "KEY", name)
+        column = plain if isinstance(plain, exp.Column) else None
+        if column is not None and self.column(column) not in {each.column for each in keys}:
+            name = self.column(column)
+            _refuse(f"column {name!r} without an aggregate", "GROUP BY it, or one of " + _WORKS)
+        key = self.key(plain)
+        if key is not None:
+            if key not in keys:
+                _refuse(f"{_shown(plain)} without GROUP BY", "GROUP BY it")
+            return Item(_label(given.alias or key.column), "KEY", key.column, key)
         function, column = self._aggregate(plain)
         default = "count" if column is None else f"{function.split()[0].lower()}_{column}"
         return Item(_label(given.alias or default), function, column)
@@ -353,6 +380,13 @@ def _number(text: str, negative: bool, type: str) -> exp.Expression:
     return exp.Neg(this=found) if negative and value else found
 
 
+def _is_number(given: Any) -> bool:
+    """Whether this is a literal number of ordinary size."""
+    if not isinstance(given, exp.Literal) or given.is_string:
+        return False
+    return abs(Decimal(given.name).adjusted()) < 20 and len(given.name) < 40
+
+
 def _is_moment(text: str, type: str) -> bool:
     try:
         (date if type == "date" else datetime).fromisoformat(text)
@@ -376,7 +410,7 @@ def _refuse(what: str, instead: str) -> NoReturn:
 def _normal(
     table: Table,
     items: tuple[Item, ...],
-    keys: tuple[str, ...],
+    keys: tuple[Key, ...],
     where: exp.Expression | None,
 ) -> str:
     """The query in its normal form."""
@@ -387,11 +421,13 @@ def _normal(
     if where is not None:
         query = query.where(where)
     if keys:
-        query = query.group_by(*(exp.column(each, quoted=True) for each in keys))
+        query = query.group_by(*(each.expression() for each in keys))
     return str(query.sql("duckdb"))
 
 
 def _expression(item: Item) -> exp.Expression:
+    if item.key is not None:
+        return item.key.expression()
     if item.column is None:
         return exp.Count(this=exp.Star())
     column = exp.column(item.column, quoted=True)
@@ -400,4 +436,4 @@ def _expression(item: Item) -> exp.Expression:
     kinds: Mapping[str, type[exp.Expression]] = {
         "COUNT": exp.Count, "SUM": exp.Sum, "AVG": exp.Avg, "VARIANCE": exp.Variance,
     }  # fmt: skip
-    return column if item.function == "KEY" else kinds[item.function](this=column)
+    return kinds[item.function](this=column)

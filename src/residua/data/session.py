@@ -23,10 +23,11 @@ from residua import checks
 from residua.data import answers, declarations, plans, queries
 from residua.data.answers import Answer
 from residua.data.charging import Charge, Wish, choose
+from residua.data.keys import groups_of
 from residua.data.noise import shared_level
 from residua.data.plans import Plan
 from residua.data.sources import Limits, Running, Source, source_at
-from residua.data.statements import groups_of, statement_of
+from residua.data.statements import statement_of
 from residua.errors import ArgumentError, Refused
 from residua.ledger.api.guard import LOG, Guard
 
@@ -90,6 +91,7 @@ class Session:
         accuracy: float | None = None,
         scale: float | None = None,
         noise: str | None = None,
+        delta: float | None = None,
         key: str | None = None,
     ) -> Answer:
         """Answer a question, or refuse it.
@@ -101,6 +103,8 @@ class Session:
             scale: the scale of the noise on each column, for counts and sums; the standard
                 deviation, if it is Gaussian.
             noise: `laplace` or `gaussian`; by default what costs less.
+            delta: what the answer may cost in `delta` to group by columns without declared keys:
+                a group appears if its noisy number of units reaches a threshold.
             key: the caller's id for the question; the same key gets the same answer again.
 
         Returns:
@@ -112,8 +116,8 @@ class Session:
             AlreadySpent: the key's answer was paid for, and was lost before it was stored.
             MechanismFailed: the statement failed or was cancelled; it was paid for.
         """
-        wish = Wish(eps, accuracy, scale, noise)
-        question = self._question(sql)
+        wish = Wish(eps, accuracy, scale, noise, delta)
+        question = self._question(sql, delta is not None)
         given = None if key is None else checks.label("key", key)
         known = self._find(question, wish, given)
         if known is not None:
@@ -137,10 +141,11 @@ class Session:
         accuracy: float | None = None,
         scale: float | None = None,
         noise: str | None = None,
+        delta: float | None = None,
     ) -> Preview:
         """The statement, the noise, the accuracy and the cost of a question. Nothing is spent."""
-        wish = Wish(eps, accuracy, scale, noise)
-        question = self._question(sql)
+        wish = Wish(eps, accuracy, scale, noise, delta)
+        question = self._question(sql, delta is not None)
         plan = plans.plan(question)
         charge = choose(self._ledger, self._charged(question.table), plan, wish)
         source = _source(question.table)
@@ -154,9 +159,9 @@ class Session:
 
     # -- steps --------------------------------------------------------------------------
 
-    def _question(self, sql: str) -> queries.Question:
+    def _question(self, sql: str, unknown_keys: bool) -> queries.Question:
         table = declarations.table(self._ledger, queries.table_named(sql))
-        return queries.parse(sql, table)
+        return queries.parse(sql, table, unknown_keys)
 
     def _charged(self, table: declarations.Table) -> str:
         return table.budget if self._budget is None else self._budget
@@ -224,23 +229,34 @@ def _statement(plan: Plan, source: Source, key: str) -> exp.Expression:
 
 
 def release(plan: Plan, charge: Charge, found: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
-    """The noisy rows of an answer and their intervals, for every declared group."""
-    width = len(plan.question.keys)
+    """The noisy rows of an answer and their intervals: of every declared group.
+
+    Unknown groups are released if they reach the threshold, in the order of their keys.
+    """
+    keys_ = plan.question.keys
+    width = len(keys_)
     exact = {tuple(map(str, row[:width])): row[width:] for row in found}
-    groups = groups_of(plan.question)
+    groups = groups_of(keys_)
+    if charge.threshold is not None:
+        groups = {
+            texts: tuple(key.read(text) for key, text in zip(keys_, texts, strict=True))
+            for texts in sorted(exact)
+        }
     zeros = (0,) * len(plan.measures)
     totals = [[int(each) for each in exact.get(texts, zeros)] for texts in groups]
     drawn = [noise.draw([row[place] for row in totals]) for place, noise in enumerate(charge.noise)]
     rows, intervals = [], []
     for place, keys in enumerate(groups.values()):
         noisy = [each[place] for each in drawn]
-        named = dict(zip(plan.question.keys, keys, strict=True))
+        if charge.threshold is not None and noisy[0] < charge.threshold:
+            continue
+        named = dict(zip(keys_, keys, strict=True))
         columns = iter(plan.columns)
         cells: list[Any] = []
         ends: list[Any] = []
         for item in plan.question.items:
-            if item.function == "KEY":
-                cells.append(named[item.column or ""])
+            if item.key is not None:
+                cells.append(named[item.key])
                 ends.append(None)
             else:
                 column = next(columns)
@@ -267,11 +283,12 @@ def _expected_widths(plan: Plan, charge: Charge) -> dict[str, float | None]:
 
 
 def _noise_by_measure(plan: Plan, charge: Charge) -> dict[str, Any]:
-    """For each measure by a name the kind and scale of its noise."""
-    return {
+    """For each measure by a name the kind and scale of its noise, and the threshold."""
+    found: dict[str, Any] = {
         " of ".join(filter(None, (measure.total.kind, measure.total.column))): noise.to_dict()
         for measure, noise in zip(plan.measures, charge.noise, strict=True)
     }
+    return found if charge.threshold is None else {**found, "threshold": charge.threshold}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from residua.data.keys import DATE, UNKNOWN, VALUE, Key
 from residua.data.queries import Question
 from residua.data.sources import CASTS, ROWS, Source
 
@@ -84,11 +85,10 @@ def _rows(question: Question, values: Sequence[str], source: Source) -> exp.Sele
     unit = _read(table.unit_column, table.columns[table.unit_column])
     picked = [exp.alias_(exp.cast(unit.copy(), "TEXT"), _UNIT)]
     conditions: list[exp.Expression] = [exp.not_(exp.Is(this=unit, expression=exp.null()))]
-    for at, name in enumerate(question.keys):
-        column = _read(name, table.columns[name])
-        listed = [_literal(each, table.columns[name]) for each in table.keys_of(name)]
-        conditions.append(exp.In(this=column.copy(), expressions=listed))
-        picked.append(exp.alias_(exp.cast(column, "TEXT"), _key(at)))
+    for at, each in enumerate(question.keys):
+        written, kept = _grouped(question, each)
+        picked.append(exp.alias_(written, _key(at)))
+        conditions += kept
     for name in values:
         picked.append(exp.alias_(_steps(question, name, table.columns[name]), _value(name, values)))
     if question.where is not None:
@@ -100,6 +100,37 @@ def _rows(question: Question, values: Sequence[str], source: Source) -> exp.Sele
     rows = source.rows(table.columns)
     rows.set("alias", exp.TableAlias(this=exp.to_identifier(ROWS)))
     return exp.select(*picked).from_(rows).where(*conditions)
+
+
+def _grouped(question: Question, key: Key) -> tuple[exp.Expression, list[exp.Expression]]:
+    """The text of a key, and which rows have one of its groups."""
+    value = _read(key.column, key.type)
+    if key.kind == UNKNOWN:
+        present = exp.not_(exp.Is(this=value.copy(), expression=exp.null()))
+        return exp.cast(value, "TEXT"), [present]
+    if key.kind == VALUE:
+        listed = [_literal(each, key.type) for _, each in key.groups]
+        return exp.cast(value, "TEXT"), [exp.In(this=value.copy(), expressions=listed)]
+    if key.kind == DATE:
+        ends = [_literal(each, "date") for each in question.table.dates[key.column]]
+        day = exp.cast(value, "DATE")
+        begin = exp.TimestampTrunc(this=day, unit=exp.var(key.by))
+        return exp.cast(exp.cast(begin, "DATE"), "TEXT"), _within(day, *ends)
+    bounds, real = question.table.bounds[key.column], exp.cast(value, "DOUBLE")
+    ends = [_double(bounds.low), _double(bounds.high)]
+    divided = exp.Div(this=_clipped(real, *ends), expression=_double(Decimal(key.by)))
+    place = exp.cast(exp.Floor(this=divided), "BIGINT")
+    return exp.cast(place, "TEXT"), _within(real, *ends)
+
+
+def _within(
+    value: exp.Expression, low: exp.Expression, high: exp.Expression
+) -> list[exp.Expression]:
+    """The conditions that a value is within these ends; NULL and NaN are not."""
+    return [
+        exp.GTE(this=value.copy(), expression=low.copy()),
+        exp.LTE(this=value.copy(), expression=high.copy()),
+    ]
 
 
 def _is_column(node: exp.Expression) -> bool:
@@ -215,19 +246,3 @@ def _aggregate(total: Total, values: Sequence[str]) -> exp.Expression:
     if total.kind == "squares":
         inner = exp.Mul(this=inner, expression=inner.copy())
     return exp.Coalesce(this=exp.Sum(this=inner), expressions=[exp.Literal.number(0)])
-
-
-def groups_of(question: Question) -> dict[tuple[str, ...], tuple[Any, ...]]:
-    """The declared groups in order, by the texts that a statement gives for their keys."""
-    found: dict[tuple[str, ...], tuple[Any, ...]] = {(): ()}
-    for name in question.keys:
-        found = {
-            (*texts, _text(each)): (*values, each)
-            for texts, values in found.items()
-            for each in question.table.keys_of(name)
-        }
-    return found
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

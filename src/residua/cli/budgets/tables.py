@@ -155,6 +155,7 @@ def query(
     accuracy: float | None = None,
     scale: float | None = None,
     noise: str | None = None,
+    delta: float | None = None,
     key: str | None = None,
     budget: str | None = None,
     timeout: float | None = None,
@@ -174,6 +175,7 @@ def query(
       accuracy: Make counts and sums accurate to this, with probability 95 %.
       scale: Add noise of this scale to counts and sums.
       noise: Kind of noise: laplace or gaussian (default: what costs less).
+      delta: Group by columns without declared keys, at this cost in delta.
       key: Set your own id for the question.
       budget: Charge this quota under the table's budget as well.
       timeout: Cancel the statement after this many seconds; it stays charged.
@@ -187,7 +189,7 @@ def query(
     from residua.data.session import open_session
 
     session = open_session(ledger, budget=budget, timeout=timeout, memory_limit=memory_limit)
-    wish = {"eps": eps, "accuracy": accuracy, "scale": scale, "noise": noise}
+    wish = {"eps": eps, "accuracy": accuracy, "scale": scale, "noise": noise, "delta": delta}
     if dry_run:
         return _preview(session.preview(sql, **wish))
     answer = session.sql(sql, key=key, **wish)
@@ -203,7 +205,7 @@ def _preview(shown: "Preview") -> Result:
         output.print_fields(
             [
                 ("question", shown.sql),
-                *((f"noise on {n}", f"{e['kind']} {e['scale']:g}") for n, e in shown.noise.items()),
+                *((f"noise on {n}", _noise(e)) for n, e in shown.noise.items()),
                 *((f"accuracy of {n}", _width(width)) for n, width in shown.accuracy.items()),
                 ("costs", "nothing: it was answered before" if shown.repeated else shown.reason),
             ]
@@ -211,6 +213,10 @@ def _preview(shown: "Preview") -> Result:
         print(shown.statement)
 
     return Result(shown.to_dict(), words, 0 if shown.admitted else REFUSED)
+
+
+def _noise(noise: Any) -> str:
+    return f"{noise['kind']} {noise['scale']:g}" if isinstance(noise, dict) else str(noise)
 
 
 def _width(width: float | None) -> str:
@@ -228,8 +234,8 @@ def _print_answer(answer: "Answer") -> None:
 def _print_csv(answer: "Answer") -> None:
     """Each column with the ends of its interval."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    has_ends = [ends is not None for ends in answer.intervals[0]]
-    names = zip(answer.columns, has_ends, strict=True)
+    has_ends = [ends is not None for ends in answer.intervals[0]] if answer.rows else []
+    names = zip(answer.columns, has_ends or [False] * len(answer.columns), strict=True)
     writer.writerow([n for name, ends in names for n in (name, *_ends_of(name) * ends)])
     for row, around in zip(answer.rows, answer.intervals, strict=True):
         cells = zip(row, around, strict=True)

@@ -8,6 +8,7 @@ charges, at the place of its record there. Declarations are read as strictly as 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -134,7 +135,10 @@ def _is_column(given: Any) -> bool:
 
 
 def _are_bounds(given: Any, type_: str) -> bool:
-    """Lower end, upper end and step, as decimals."""
+    """Lower end, upper end and step, as decimals; of dates the first and the last day."""
+    if type_ in ("date", "timestamp"):
+        pair = isinstance(given, list) and len(given) == 2 and all(map(_is_day, given))
+        return pair and given[0] <= given[1]
     if type_ not in ("integer", "real") or not isinstance(given, list) or len(given) != 3:
         return False
     try:
@@ -144,6 +148,13 @@ def _are_bounds(given: Any, type_: str) -> bool:
     if not all(each.is_finite() for each in (low, high, step)):
         return False
     return low < high and step > 0 and max(abs(low), abs(high)) <= _LARGEST * step
+
+
+def _is_day(given: Any) -> bool:
+    try:
+        return isinstance(given, str) and date.fromisoformat(given).isoformat() == given
+    except ValueError:
+        return False
 
 
 def _are_keys(given: Any, type_: str) -> bool:
