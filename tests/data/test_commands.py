@@ -43,7 +43,7 @@ def test_tables_are_declared_listed_shown_and_removed(store: tuple[str, str], st
 def test_questions_are_answered_shown_and_refused(declare: Declare, store: tuple[str, str]) -> None:
     declare()
     shown = run("query", SQL, "--eps", "2", "--dry-run", *store)
-    assert "noise on rows   laplace 2" in shown and "WITH residua_rows" in shown
+    assert "noise on rows  laplace 2" in shown and "WITH residua_rows" in shown
     assert run_json("query", SQL, "--eps", "2", "--dry-run", *store)["admitted"]
     answer = run_json("query", SQL, "--eps", "2", "--key", "k", *store)
     assert [row[0] for row in answer["rows"]] == ["eng", "ops", "hr"]

@@ -46,6 +46,9 @@ def test_a_declaration_is_recorded_and_read_again(declare: Declare, staff: Path)
         ({"bounds": {"dept": (0, 1)}}, "must be of a column of numbers, got one of text"),
         ({"bounds": {"person_id": (0, 1)}}, "bounds must not be of the unit column"),
         ({"bounds": {"salery": (0, 1)}}, "got 'salery'; did you mean 'salary'"),
+        ({"bounds": {"joined": (0, 1)}}, "must be a pair of dates"),
+        ({"bounds": {"joined": ("2024-02-30", "2024-03-01")}}, "must be dates as YYYY-MM-DD"),
+        ({"bounds": {"joined": ("2024-03-01", "2024-02-01")}}, r"must be \(first, last\)"),
         ({"bounds": [1]}, "bounds must be a mapping of columns"),
         ({"keys": {"dept": []}}, "must be 1 to 100000 values"),
         ({"keys": {"dept": ["a", "a"]}}, "keys of 'dept' must differ"),
@@ -155,6 +158,8 @@ def test_declarations_and_questions_are_exported_and_recovered(
         ('["0","120","1"]', '["130","120","1"]', "bounds of 'age' cannot be"),
         ('["0","120","1"]', '["0","120","0"]', "bounds of 'age' cannot be"),
         ('["0","120","1"]', '["0","1e999999","1"]', "bounds of 'age' cannot be"),
+        ('["2024-01-01","2024-12-31"]', '["2024-12-31","2024-01-01"]', "bounds of 'joined'"),
+        ('["2024-01-01","2024-12-31"]', '["2024-1-1","2024-12-31"]', "bounds of 'joined'"),
         ('["eng","ops","hr"]', '["eng","eng"]', "keys of 'dept' cannot be"),
         ('"unit_column":"person_id"', '"unit_column":"salary"', "unit_column must be a column"),
         ('"data_version":"1"', '"data_versions":"1"', "it must have the fields"),
@@ -171,7 +176,7 @@ def test_the_verifier_reads_declarations_and_questions_strictly(
     from residua import records
     from residua.verify.verification import check_records
 
-    ledger = declare()
+    ledger = declare(bounds={**DECLARED["bounds"], "joined": ("2024-01-01", "2024-12-31")})
     rz.open_session(ledger).sql("SELECT COUNT(*) FROM staff", eps=0.5)
     texts, prev, changed = [], records.NOTHING_BEFORE, 0
     for record in ledger.history("survey"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from fractions import Fraction
 from itertools import pairwise
 
+import mpmath
 import pytest
 from tests.data.test_soundness import table
 
@@ -14,6 +16,7 @@ import residua as rz
 from residua.data import plans, queries
 from residua.data.noise import (
     GAUSSIAN,
+    GUMBEL,
     LAPLACE,
     LARGEST,
     Noise,
@@ -21,6 +24,7 @@ from residua.data.noise import (
     for_accuracy,
     for_eps,
     of_scale,
+    threshold,
 )
 from residua.errors import ArgumentError
 from residua.mechanisms import Composed, DiscreteLaplace, Laplace, PureDp
@@ -134,11 +138,58 @@ def test_continuous_noise_dominates_with_a_slightly_larger_sensitivity(
 @pytest.mark.parametrize("noise", [DiscreteLaplace(3.0, 1), rz.DiscreteGaussian(sigma=3.0)])
 def test_a_larger_shift_loses_more(noise: rz.mechanisms.Mechanism) -> None:
     """The lemma that a composition at the largest shift dominates any smaller ones."""
-    import dataclasses
-
     shifted = [dataclasses.replace(noise, sensitivity=k) for k in range(1, 6)]
     for smaller, larger in pairwise(shifted):
         for eps in (0.0, 0.3, 1.0, 1.5):
             assert smaller.pld(side="below").delta_bounds(eps).lo <= larger.pld().delta(eps)
     mixed = Composed((noise, shifted[2])).pld(side="below")
     assert mixed.delta_bounds(0.5).lo <= (2 * shifted[2].pld()).delta(0.5)
+
+
+@pytest.mark.parametrize("scale", [0.5, 3.0, 40.0, 1e6])
+@pytest.mark.parametrize(("groups", "delta"), [(1, 1e-3), (3, 1e-9), (2, 1e-30)])
+def test_a_group_of_one_unit_reaches_the_threshold_with_less_than_delta(
+    scale: float, groups: int, delta: float
+) -> None:
+    least = threshold(Noise(LAPLACE, scale), groups, delta)
+    with mpmath.workdps(60):
+        r = mpmath.exp(-1 / mpmath.mpf(scale))
+        reached = r ** (least - 1) / (1 + r)
+        assert groups * reached <= delta
+        assert groups * reached / r**4 > delta or least == 2
+
+
+def test_choices_have_the_distribution_of_the_exponential_mechanism() -> None:
+    scale, count, scores = 3.0, 20_000, [0, -2, -7, 1]
+    drawn = Counter(Noise(GUMBEL, scale).choose([scores] * count))
+    weights = [math.exp(score / scale) for score in scores]
+    for place, weight_ in enumerate(weights):
+        p = weight_ / sum(weights)
+        assert abs(drawn[place] / count - p) < 5 * math.sqrt(p * (1 - p) / count)
+
+
+def test_a_choice_costs_what_is_described() -> None:
+    """The largest loss of the exponential mechanism on neighbouring scores."""
+    plan = plans.plan(queries.parse("SELECT MEDIAN(v) FROM t", table(1, 2)))
+    (measure,), (noise,) = plan.measures, for_eps(plan, 0.8)
+    assert noise.kind == GUMBEL
+    exact, *_, total = descriptions(plan, [noise])
+    assert isinstance(total, PureDp) and 0.799999 < total.eps <= 0.8
+    few = dataclasses.replace(measure, candidates=measure.candidates[::32])
+    counts = [(n, below, below) for n in range(4) for below in range(n + 1)]
+    worst = 0.0
+    for n, below, _ in counts:
+        for more in range(3):
+            for higher in range(3 - more):
+                pair = []
+                for size, under in ((n, below), (n + more + higher, below + more)):
+                    totals = [size] + [
+                        under if place else 0 for place in range(len(few.candidates)) for _ in "bm"
+                    ]
+                    scores = few.scores(totals)
+                    weights = [math.exp(each / noise.scale) for each in scores]
+                    pair.append([each / sum(weights) for each in weights])
+                ratios = [math.log(p / q) for p, q in zip(*pair, strict=True)]
+                worst = max(worst, max(ratios) - min(ratios), *map(abs, ratios))
+    assert worst <= 0.8 + 1e-12
+    assert exact.pld().epsilon(0.0) <= 0.8

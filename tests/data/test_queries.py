@@ -40,6 +40,13 @@ def known(declare: Declare) -> Table:
             ' AND "joined" > CAST(\'2024-01-01\' AS DATE) AND "dept" LIKE \'e%\''
             ' AND NOT "age" IS NULL',
         ),
+        (
+            "select floor(age/10)*10 as decade, median(age), percentile_cont(0.9) within group"
+            " (order by salary) p from staff group by decade",
+            'SELECT FLOOR("age" / 10) * 10 AS "decade", QUANTILE_CONT("age", 0.50) AS'
+            ' "median_age", QUANTILE_CONT("salary", 0.90) AS "p" FROM "staff"'
+            ' GROUP BY FLOOR("age" / 10) * 10',
+        ),
     ],
 )  # fmt: skip
 def test_questions_have_one_normal_form(known: Table, sql: str, normal: str) -> None:
@@ -83,7 +90,18 @@ def test_questions_have_one_normal_form(known: Table, sql: str, normal: str) -> 
         ("SELECT SUM(salary * 2) FROM staff", "SUM of a column with declared bounds"),
         ("SELECT SUM(DISTINCT salary) FROM staff", r"SUM\(DISTINCT ...\)"),
         ("SELECT COUNT(DISTINCT dept) FROM staff", r"what works: COUNT\(DISTINCT person_id\)"),
-        ("SELECT MAX(salary) FROM staff", "what works"),
+        ("SELECT MAX(person_id) FROM staff", "has no bounds"),
+        ("SELECT MAX(salary + 1) FROM staff", r"QUANTILE_CONT\(column, 0.25\), in whole percents"),
+        ("SELECT QUANTILE_CONT(salary, 0.255) FROM staff", "in whole percents from 1 to 99"),
+        ("SELECT QUANTILE_CONT(salary, 1.0) FROM staff", "in whole percents from 1 to 99"),
+        ("SELECT STDDEV(salary) FROM staff", "what works"),
+        ("SELECT COUNT(*) FROM staff GROUP BY FLOOR(age / 10)", "GROUP BY FLOOR"),
+        ("SELECT COUNT(*) FROM staff GROUP BY FLOOR(age / 10) * 5", "GROUP BY FLOOR"),
+        ("SELECT COUNT(*) FROM staff GROUP BY FLOOR(age / 1.5) * 1.5", "whole for integers"),
+        ("SELECT COUNT(*) FROM staff GROUP BY FLOOR(salary / 1e-9) * 1e-9", "bins must be at most"),
+        ("SELECT COUNT(*) FROM staff GROUP BY DATE_TRUNC('month', joined)", "no bounds of dates"),
+        ("SELECT COUNT(*) FROM staff GROUP BY DATE_TRUNC('century', joined)", "are truncated to"),
+        ("SELECT FLOOR(age / 10) * 10, COUNT(*) FROM staff", "without GROUP BY|without an"),
         ("SELECT COUNT(*) + 1 FROM staff", "must not contain"),
         ("SELECT GETENV('HOME'), COUNT(*) FROM staff", "must not contain"),
         ("SELECT COUNT(wage) FROM staff", "has no column 'wage'"),

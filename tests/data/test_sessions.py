@@ -54,6 +54,69 @@ def test_every_aggregate_against_brute_force(declare: Declare) -> None:
 
 
 @pytest.mark.usefixtures("exact")
+def test_bins_and_dates_are_groups_of_the_declaration(declare: Declare) -> None:
+    dates = {"joined": ("2024-01-15", "2024-04-01"), "age": (18, 60), "salary": (-5, 100)}
+    ledger = declare(bounds=dates)
+    asking = rz.open_session(ledger)
+    binned = asking.sql("SELECT FLOOR(age / 20) * 20 AS a, COUNT(*) FROM staff GROUP BY a", eps=1.0)
+    assert binned.rows == ((0, 0), (20, 4), (40, 2), (60, 0))
+    wide = asking.sql(
+        "SELECT FLOOR(salary / 2.5) * 2.5 AS s, COUNT(*) FROM staff GROUP BY s", eps=1.0
+    )
+    assert dict(wide.rows) == {
+        place * 2.5: {-2: 1, 4: 1, 8: 1, 20: 1}.get(place, 0) for place in range(-2, 41)
+    }
+    by_month = asking.sql(
+        "SELECT DATE_TRUNC('month', joined) m, COUNT(*) FROM staff GROUP BY m", eps=1.0
+    )
+    # The first of January is before the bounds.
+    assert by_month.rows == (
+        ("2024-01-01", 0), ("2024-02-01", 2), ("2024-03-01", 0), ("2024-04-01", 0),
+    )  # fmt: skip
+    weeks = asking.sql(
+        "SELECT DATE_TRUNC('week', joined) w, COUNT(*) FROM staff GROUP BY w", eps=1.0
+    )
+    assert weeks.rows[0][0] == "2024-01-15" and dict(weeks.rows)["2024-01-29"] == 1
+    assert len(weeks.rows) == 12
+
+
+def test_percentiles_are_close_to_the_truth(ledger: rz.Ledger, tmp_path: Path) -> None:
+    rows = [(n, "eng", n / 20, n % 100, True, "2024-01-01") for n in range(2000)]
+    path = write(tmp_path / "many.parquet", rows)
+    ledger.add_table("staff", source=path, **DECLARED)
+    answer = rz.open_session(ledger).sql(
+        "SELECT MEDIAN(salary), MIN(salary), MAX(salary), QUANTILE_CONT(age, 0.25) q FROM staff",
+        eps=8.0,
+    )
+    for value, truth in zip(answer.rows[0], (50, 1, 99, 25), strict=True):
+        assert abs(value - truth) < 4
+    assert answer.intervals == (((None, None),) * 4,)
+    assert answer.accuracy["q"] is None and "no interval" in answer._repr_html_()
+
+
+def test_unknown_groups_appear_from_a_threshold_on(ledger: rz.Ledger, tmp_path: Path) -> None:
+    rows = [(n, f"dept {n % 2}", 1.0, n, True, "2024-01-01") for n in range(400)]
+    rows += [(1000 + n, f"rare {n}", 1.0, n, True, "2024-01-01") for n in range(400)]
+    ledger.create_budget("basic", rz.BasicFilter(10.0, 1e-6))
+    path = write(tmp_path / "many.parquet", rows)
+    ledger.add_table("staff", source=path, **{**DECLARED, "keys": {}, "budget": "basic"})
+    asking = rz.open_session(ledger)
+    text = "SELECT dept, COUNT(*) n, SUM(salary) s FROM staff GROUP BY dept"
+    answer = asking.sql(text, eps=3.0, delta=1e-7)
+    assert [row[0] for row in answer.rows] == ["dept 0", "dept 1"]
+    assert "rare" not in str(answer.to_dict())
+    left = ledger.budget("basic").remaining
+    assert (left.eps, left.delta) == (7.0, 9e-7)
+    for wrong in ({"eps": 1.0}, {"eps": 1.0, "delta": 0.0}, {"accuracy": 5, "noise": "gaussian"}):
+        with pytest.raises(ArgumentError):
+            asking.sql(text, **wrong)
+    with pytest.raises(ArgumentError, match="delta must be given if, and only if"):
+        asking.sql(COUNT, eps=1.0, delta=1e-7)
+    pytest.importorskip("flint")
+    assert ledger.verify().ok
+
+
+@pytest.mark.usefixtures("exact")
 def test_contributions_are_bounded(ledger: rz.Ledger, tmp_path: Path) -> None:
     rows = [(n // 20, ["eng", "ops", "hr"][n % 3], 7.0, n, True, "2024-01-01") for n in range(400)]
     path = write(tmp_path / "many.parquet", rows)

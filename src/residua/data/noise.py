@@ -31,9 +31,11 @@ from residua.mechanisms.composition import Composed, SelfComposed
 from residua.mechanisms.mechanism import Mechanism
 from residua.mechanisms.noise import DiscreteGaussian, DiscreteLaplace, Laplace
 from residua.mechanisms.relations import ADD_REMOVE
+from residua.mechanisms.selection import ReportNoisyMax
 
-LAPLACE, GAUSSIAN = "laplace", "gaussian"
+LAPLACE, GAUSSIAN, GUMBEL = "laplace", "gaussian", "gumbel"
 KINDS = (LAPLACE, GAUSSIAN)
+"""The kinds of noise on totals; Gumbel noise is on scores."""
 LEVEL = 0.95
 """The probability with which an interval contains the value without noise."""
 LARGEST = 2**62
@@ -68,8 +70,15 @@ class Noise:
         found: list[int] = list(_sampler(self.kind, self.scale)(clamped)) if clamped else []
         return found
 
+    def choose(self, scores: Sequence[Sequence[int]]) -> list[int]:
+        """For each list of scores the place of the largest one with fresh noise on each."""
+        chosen = _sampler(self.kind, self.scale)
+        return [int(chosen(list(each))) for each in scores]
+
     def described(self, sensitivity: int) -> Mechanism:
-        """The mechanism that adds it to a total of this sensitivity."""
+        """The mechanism that adds it to a total, or to scores, of this sensitivity."""
+        if self.kind == GUMBEL:
+            return ReportNoisyMax(self.scale, "gumbel", float(sensitivity))
         if self.kind == GAUSSIAN:
             return DiscreteGaussian(sigma=self.scale, sensitivity=sensitivity)
         return DiscreteLaplace(scale=self.scale, sensitivity=sensitivity)
@@ -84,7 +93,11 @@ def _sampler(kind: str, scale: float) -> Callable[[list[int]], Any]:
     dp.enable_features("contrib")
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
     made: Callable[[list[int]], Any]
-    if kind == GAUSSIAN:
+    if kind == GUMBEL:
+        # Under this measure OpenDP adds Gumbel noise: the exponential mechanism.
+        measure = dp.zero_concentrated_divergence()
+        made = dp.m.make_noisy_max(domain, dp.linf_distance(T="i64"), measure, scale=scale)
+    elif kind == GAUSSIAN:
         made = dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
     else:
         made = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
@@ -127,11 +140,15 @@ def shared_level(column_measures: int) -> float:
 
 
 def for_eps(plan: Plan, eps: float) -> tuple[Noise, ...]:
-    """Laplace noise for which the answer is `eps`-DP, of which each measure has an equal share."""
+    """Laplace noise for which the answer is `eps`-DP, of which each measure has an equal share.
+
+    Choices with Gumbel noise of scale `b` on scores of sensitivity `s` are `2 s / b`-DP.
+    """
     share = Fraction(repr(checks.positive("eps", eps))) / len(plan.measures)
     return tuple(
-        Noise(LAPLACE, _few_digits(plan.groups * each.sensitivity / share, up=True))
+        Noise(kind, _few_digits(plan.groups * times * each.sensitivity / share, up=True))
         for each in plan.measures
+        for kind, times in [(LAPLACE, 1) if each.percent is None else (GUMBEL, 2)]
     )
 
 
@@ -220,9 +237,12 @@ def descriptions(
 def _noisy(plan: Plan, noise: Sequence[Noise]) -> Iterator[Mechanism]:
     pairs = list(zip(plan.measures, noise, strict=True))
     yield _composed(plan.groups, [each.described(m.sensitivity) for m, each in pairs])
-    if all(each.kind == LAPLACE for each in noise):
+    if all(each.kind != GAUSSIAN for each in noise):
         yield _composed(plan.groups, [_continuous(m, each) for m, each in pairs])
-        losses = (Fraction(m.sensitivity) / Fraction(each.scale) for m, each in pairs)
+        losses = (
+            (1 + (each.kind == GUMBEL)) * Fraction(m.sensitivity) / Fraction(each.scale)
+            for m, each in pairs
+        )
         yield PureDp(limits.charged_up(plan.groups * sum(losses, Fraction(0))))
     elif all(each.kind == GAUSSIAN for each in noise):
         squares = ((Fraction(m.sensitivity) / Fraction(each.scale)) ** 2 for m, each in pairs)
@@ -230,8 +250,10 @@ def _noisy(plan: Plan, noise: Sequence[Noise]) -> Iterator[Mechanism]:
         yield Zcdp(rho, relation=ADD_REMOVE)
 
 
-def _continuous(measure: Measure, noise: Noise) -> Laplace:
+def _continuous(measure: Measure, noise: Noise) -> Mechanism:
     """Continuous noise that dominates discrete noise: its sensitivity is `1/(4b)` larger."""
+    if noise.kind == GUMBEL:
+        return noise.described(measure.sensitivity)
     scale = Fraction(noise.scale)
     return Laplace(noise.scale, float_up(measure.sensitivity + 1 / (4 * scale)))
 

@@ -9,6 +9,8 @@ docs/proofs/answers.md has the argument. Everything after the noise is post-proc
     AVG(column)        a noisy sum over a noisy count; the sum is of distances from the middle of
                        the bounds, which halves its sensitivity
     VARIANCE(column)   from noisy sums of distances and of their squares over a noisy count
+    percentiles        the exponential mechanism chooses among `CANDIDATES` values, evenly spaced
+                       between the bounds; the score of one is how many ranks it is off, times 100
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from residua.data.declarations import Bounds
 from residua.data.keys import count_of
@@ -27,6 +30,8 @@ LARGEST_SQUARED = 2**20
 """Distances are divided until they are at most this far from 0, and then squared: so 2^86 rows
 have a sum of squares in 128 bits."""
 
+CANDIDATES = 128
+"""Among how many values a percentile is chosen."""
 Ends = tuple[float | None, float | None]
 """An interval; None where an end is not known."""
 
@@ -37,9 +42,31 @@ class Measure:
 
     total: Total
     sensitivity: int
-    """By how much one unit changes it in one group at most."""
+    """By how much one unit changes it, or each score, in one group at most."""
     step: Fraction
     """The value of 1."""
+    percent: int | None = None
+    """Which percentile is chosen; None for a total."""
+    candidates: tuple[int, ...] = ()
+    """The values that a percentile is chosen from, in steps."""
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """What the statement gives for it."""
+        if self.percent is None:
+            return (self.total,)
+        column = self.total.column
+        ends = (Total(k, column, c) for c in self.candidates for k in ("below", "at_most"))
+        return (Total("values", column), *ends)
+
+    def scores(self, given: Sequence[int]) -> list[int]:
+        """The score of each candidate, from its totals: 0 where the percentile is, else less."""
+        assert self.percent is not None
+        wanted = self.percent * given[0]
+        return [
+            -max(100 * below - wanted, wanted - 100 * at_most, 0)
+            for below, at_most in zip(given[1::2], given[2::2], strict=True)
+        ]
 
 
 _UNITS = Measure(Total("units"), 1, Fraction(1))
@@ -58,7 +85,7 @@ class Column:
     @property
     def is_total(self) -> bool:
         """Whether it is one noisy total: then its accuracy is known in advance."""
-        return self.item.function not in ("AVG", "VARIANCE")
+        return self.item.function not in ("AVG", "VARIANCE", "PERCENTILE")
 
 
 @dataclass(frozen=True)
@@ -72,6 +99,20 @@ class Plan:
     """In how many groups one unit moves totals at most."""
     rows: int
     """How many rows of one unit are in a group at most."""
+
+    @property
+    def totals(self) -> tuple[Total, ...]:
+        """What the statement gives for all measures, each once."""
+        return tuple(dict.fromkeys(each for m in self.measures for each in m.totals))
+
+    def exact(self, row: Sequence[Any]) -> list[Any]:
+        """For each measure its total, or the scores of its candidates, from a statement's row."""
+        known = {total: int(each) for total, each in zip(self.totals, row, strict=True)}
+        found: list[Any] = []
+        for measure in self.measures:
+            given = [known[each] for each in measure.totals]
+            found.append(given[0] if measure.percent is None else measure.scores(given))
+        return found
 
 
 def plan(question: Question) -> Plan:
@@ -111,6 +152,12 @@ def _column(item: Item, bounds: Bounds | None, rows: int) -> tuple[int, list[Mea
         return 1, [values]
     assert bounds is not None  # `parse` has checked it
     low, high, step = bounds.lowest, bounds.highest, Fraction(bounds.step)
+    if item.percent is not None:
+        widest = rows * max(item.percent, 100 - item.percent)
+        places = min(CANDIDATES, high - low + 1) - 1
+        candidates = tuple(low + (high - low) * place // places for place in range(places + 1))
+        total = Total(f"percentile {item.percent}", item.column)
+        return 1, [Measure(total, widest, step, item.percent, candidates)]
     if item.function == "SUM":
         return 1, [Measure(Total("sum", item.column), rows * max(abs(low), abs(high)), step)]
     center = (low + high) // 2
@@ -135,8 +182,9 @@ def _column(item: Item, bounds: Bounds | None, rows: int) -> tuple[int, list[Mea
 def value_of(column: Column, noisy: Sequence[int]) -> int | float | None:
     """The released value, from the noisy totals of the plan in one group."""
     given = [noisy[place] for place in column.measures]
-    if column.is_total:
-        return _in_steps(given[0], column.bounds if column.item.function == "SUM" else None)
+    if column.is_total or column.item.function == "PERCENTILE":
+        counts = column.item.function.startswith("COUNT")
+        return _in_steps(given[0], None if counts else column.bounds)
     found = _ratios(column, given)
     return None if found is None else float(found)
 
@@ -178,7 +226,7 @@ def interval_of(column: Column, noisy: Sequence[int], widths: Sequence[int]) -> 
     """An interval that contains the value without noise, from half-widths of the totals.
 
     It contains it whenever every total is within its half-width. (None, None) where the count may
-    be 0, and the value may be anything within the bounds.
+    be 0, and the value may be anything within the bounds, and for percentiles.
     """
     given = [noisy[place] for place in column.measures]
     around = [widths[place] for place in column.measures]
@@ -186,7 +234,7 @@ def interval_of(column: Column, noisy: Sequence[int], widths: Sequence[int]) -> 
         bounds = column.bounds if column.item.function == "SUM" else None
         low, high = (_in_steps(given[0] + each, bounds) for each in (-around[0], around[0]))
         return low, high
-    if given[-1] - around[-1] <= 0:
+    if column.item.function == "PERCENTILE" or given[-1] - around[-1] <= 0:
         return None, None
     return _ratio_interval(column, given, around)
 

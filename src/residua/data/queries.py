@@ -33,8 +33,14 @@ MOST_ITEMS = 64
 DEEPEST = 50
 """The deepest nesting of a condition."""
 
-FUNCTIONS = ("COUNT", "SUM", "AVG", "VARIANCE")
-_WORKS = "COUNT(*), COUNT(column), COUNT(DISTINCT unit), SUM, AVG and VARIANCE of a column"
+EXTREMES: Mapping[type[exp.Expression], tuple[str, int]] = {
+    exp.Min: ("MIN", 1), exp.Median: ("MEDIAN", 50), exp.Max: ("MAX", 99),
+}  # fmt: skip
+"""Percentiles with a name. The least and the greatest value would be one unit's own."""
+_WORKS = (
+    "COUNT(*), COUNT(column), COUNT(DISTINCT unit), SUM, AVG, VARIANCE, MIN, MAX, MEDIAN and"
+    " QUANTILE_CONT of a column"
+)
 _INSTEAD: Mapping[str, str] = {
     "joins": "declare the joined rows as one table",
     "with_": "write one SELECT",
@@ -64,6 +70,8 @@ class Item:
     """None for `COUNT(*)`."""
     key: Key | None = None
     """What a key is."""
+    percent: int | None = None
+    """Which percentile it is."""
 
 
 @dataclass(frozen=True)
@@ -214,6 +222,10 @@ class _Reader:
             if key not in keys:
                 _refuse(f"{_shown(plain)} without GROUP BY", "GROUP BY it")
             return Item(_label(given.alias or key.column), "KEY", key.column, key)
+        if isinstance(plain, (*EXTREMES, exp.PercentileCont, exp.WithinGroup)):
+            name, column_, percent = self._percentile(plain)
+            default = f"{name.lower()}_{column_}"
+            return Item(_label(given.alias or default), "PERCENTILE", column_, None, percent)
         function, column = self._aggregate(plain)
         default = "count" if column is None else f"{function.split()[0].lower()}_{column}"
         return Item(_label(given.alias or default), function, column)
@@ -233,6 +245,25 @@ class _Reader:
         column = self.column(given.this)
         self.table.bounds_of(column)
         return function, column
+
+    def _percentile(self, given: exp.Expression) -> tuple[str, str, int]:
+        """The name, the column and the percentage of a percentile."""
+        name, percent = EXTREMES.get(type(given), ("PERCENTILE", None))
+        column: Any = given.this
+        share: Any = given.args.get("expression")
+        extra = {key for key, value in given.args.items() if value} - {"this", "expression"}
+        if isinstance(given, exp.WithinGroup) and isinstance(column, exp.PercentileCont):
+            order = share.expressions if isinstance(share, exp.Order) else []
+            ascending = len(order) == 1 and not order[0].args.get("desc")
+            column, share = (order[0].this if ascending else None), column.this
+        if name == "PERCENTILE" and _is_number(share):
+            scaled = 100 * Decimal(share.name)
+            percent = int(scaled) if scaled == int(scaled) else None
+        if percent is None or not 0 < percent < 100 or not isinstance(column, exp.Column) or extra:
+            _refuse(_shown(given), "QUANTILE_CONT(column, 0.25), in whole percents from 1 to 99")
+        found = self.column(column)
+        self.table.bounds_of(found)
+        return name, found, percent
 
     def _count(self, given: exp.Count) -> tuple[str, str | None]:
         inner = given.this
@@ -431,6 +462,9 @@ def _expression(item: Item) -> exp.Expression:
     if item.column is None:
         return exp.Count(this=exp.Star())
     column = exp.column(item.column, quoted=True)
+    if item.percent is not None:
+        share = exp.Literal.number(f"0.{item.percent:02}")
+        return exp.PercentileCont(this=column, expression=share)
     if item.function == "COUNT DISTINCT":
         return exp.Count(this=exp.Distinct(expressions=[column]))
     kinds: Mapping[str, type[exp.Expression]] = {

@@ -24,7 +24,7 @@ from residua.data import answers, declarations, plans, queries
 from residua.data.answers import Answer
 from residua.data.charging import Charge, Wish, choose
 from residua.data.keys import groups_of
-from residua.data.noise import shared_level
+from residua.data.noise import GUMBEL, shared_level
 from residua.data.plans import Plan
 from residua.data.sources import Limits, Running, Source, source_at
 from residua.data.statements import statement_of
@@ -224,8 +224,7 @@ class Session:
 
 
 def _statement(plan: Plan, source: Source, key: str) -> exp.Expression:
-    totals = [each.total for each in plan.measures]
-    return statement_of(plan.question, totals, (plan.groups, plan.rows), source, key)
+    return statement_of(plan.question, plan.totals, (plan.groups, plan.rows), source, key)
 
 
 def release(plan: Plan, charge: Charge, found: Sequence[tuple[Any, ...]]) -> tuple[Any, Any]:
@@ -242,9 +241,15 @@ def release(plan: Plan, charge: Charge, found: Sequence[tuple[Any, ...]]) -> tup
             texts: tuple(key.read(text) for key, text in zip(keys_, texts, strict=True))
             for texts in sorted(exact)
         }
-    zeros = (0,) * len(plan.measures)
-    totals = [[int(each) for each in exact.get(texts, zeros)] for texts in groups]
-    drawn = [noise.draw([row[place] for row in totals]) for place, noise in enumerate(charge.noise)]
+    zeros = (0,) * len(plan.totals)
+    given = [plan.exact(exact.get(texts, zeros)) for texts in groups]
+    drawn: list[list[int]] = []
+    for place, (measure, noise) in enumerate(zip(plan.measures, charge.noise, strict=True)):
+        of_groups = [row[place] for row in given]
+        if measure.percent is None:
+            drawn.append(noise.draw(of_groups))
+        else:
+            drawn.append([measure.candidates[each] for each in noise.choose(of_groups)])
     rows, intervals = [], []
     for place, keys in enumerate(groups.values()):
         noisy = [each[place] for each in drawn]
@@ -269,7 +274,7 @@ def release(plan: Plan, charge: Charge, found: Sequence[tuple[Any, ...]]) -> tup
 
 def _widths(column: plans.Column, charge: Charge) -> list[int]:
     level = shared_level(len(column.measures))
-    return [each.half_width(level) for each in charge.noise]
+    return [0 if each.kind == GUMBEL else each.half_width(level) for each in charge.noise]
 
 
 def _expected_widths(plan: Plan, charge: Charge) -> dict[str, float | None]:
@@ -277,8 +282,10 @@ def _expected_widths(plan: Plan, charge: Charge) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
     for column in plan.columns:
         place = column.measures[0]
-        width = charge.noise[place].half_width() * plan.measures[place].step
-        found[column.item.name] = float(width) if column.is_total else None
+        found[column.item.name] = None
+        if column.is_total:
+            width = charge.noise[place].half_width() * plan.measures[place].step
+            found[column.item.name] = float(width)
     return found
 
 

@@ -33,10 +33,11 @@ class Total:
     """An exact aggregate of a statement: what is summed up over the rows that were chosen."""
 
     kind: str
-    """`rows`, `units`, `values` (not NULL), `sum`, or `squares`."""
+    """`rows`, `units`, `values` (not NULL), `sum`, `squares`, or how many values are `below` or
+    `at_most` the center."""
     column: str | None = None
     center: int = 0
-    """What is taken off each value, in steps."""
+    """What is taken off each value, or compared with it, in steps."""
     coarse: int = 1
     """By how much values are divided before they are squared."""
 
@@ -235,6 +236,10 @@ def _aggregate(total: Total, values: Sequence[str]) -> exp.Expression:
     value = exp.column(_value(total.column, values))
     if total.kind == "values":
         return exp.Count(this=value)
+    if total.kind in ("below", "at_most"):
+        end = exp.cast(exp.convert(total.center), "BIGINT")
+        compared = (exp.LT if total.kind == "below" else exp.LTE)(this=value, expression=end)
+        return exp.Count(this=exp.case().when(compared, exp.Literal.number(1)))
     inner: exp.Expression = value
     if total.center:
         inner = exp.Paren(

@@ -189,7 +189,13 @@ def query(
     from residua.data.session import open_session
 
     session = open_session(ledger, budget=budget, timeout=timeout, memory_limit=memory_limit)
-    wish = {"eps": eps, "accuracy": accuracy, "scale": scale, "noise": noise, "delta": delta}
+    wish: dict[str, Any] = {
+        "eps": eps,
+        "accuracy": accuracy,
+        "scale": scale,
+        "noise": noise,
+        "delta": delta,
+    }
     if dry_run:
         return _preview(session.preview(sql, **wish))
     answer = session.sql(sql, key=key, **wish)
