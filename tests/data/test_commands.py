@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.data.conftest import Declare
 
 from cli.running import refusal, run, run_json
+from data.conftest import Declare
 
 SQL = "SELECT dept, COUNT(*) n FROM staff GROUP BY dept"
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.data.conftest import DECLARED, STAFF, Declare, write
 
 import residua as rz
+from data.conftest import DECLARED, STAFF, Declare, write
 from residua.data.declarations import table, tables
 from residua.errors import ArgumentError, LedgerError, ResiduaError, UnknownBudget, UnknownTable
 

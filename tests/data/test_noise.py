@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import mpmath
 import pytest
-from tests.data.test_soundness import table
 
 import residua as rz
+from data.test_soundness import table
 from residua.data import plans, queries
 from residua.data.noise import (
     GAUSSIAN,

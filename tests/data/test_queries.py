@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.data.conftest import DECLARED, STAFF, Declare, write
 
 import residua as rz
+from data.conftest import DECLARED, STAFF, Declare, write
 from residua.data.declarations import Table, table
 from residua.data.queries import parse, table_named
 from residua.errors import ArgumentError, ResiduaError

@@ -12,9 +12,9 @@ from statistics import variance
 from typing import Any
 
 import pytest
-from tests.data.conftest import DECLARED, SCHEMA, Declare, write
 
 import residua as rz
+from data.conftest import DECLARED, SCHEMA, Declare, write
 from residua.data import answers, session, sources
 from residua.data.answers import Answer
 from residua.errors import AlreadySpent, ArgumentError, KeyReused, MechanismFailed

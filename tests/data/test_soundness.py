@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 import pytest
 from sqlglot import exp
-from tests.data.conftest import write
 
 import residua as rz
+from data.conftest import write
 from residua.data import declarations, keys, noise, plans, queries, sources, statements
 
 ROWS: list[tuple[str, Any]] = [("a", 40.0), ("a", None), ("b", 40.0), ("b", -7.0)]
