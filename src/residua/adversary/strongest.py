@@ -294,7 +294,8 @@ def _stop_or_go(
     if after is None:
         return height, np.ones(height.size, dtype=bool)
     going = np.correlate(after, _weights(size, width), "valid")
-    return np.maximum(height, going), height >= going
+    better: Floats = np.maximum(height, going)
+    return better, height >= going
 
 
 def _losses(size: float, copies: int) -> Floats:

@@ -46,9 +46,40 @@ def test_natural_free() -> None:
 
 
 def test_natural_guarantee() -> None:
-    answer = run_json("natural", "guarantee", "--eps", "1", "--delta", "1e-6", "--rounds", "2")
-    assert answer["guarantee"]["eps"] >= 1.0
-    assert answer["guarantee"]["delta"] == pytest.approx(1e-5)
+    arguments = ("natural", "guarantee", "--eps", "1", "--delta", "1e-6")
+    found = run_json(*arguments)
+    assert found["budget"]["rounds"] is None
+    assert 1.0 < found["guarantee"]["eps"] < 2.76
+    assert found["guarantee"]["delta"] == 1e-5 and found["guarantee"]["method"] == "moments"
+    assert "guaranteed eps  2.75" in run(*arguments)
+    few = run_json(*arguments, "--rounds", "2")["guarantee"]
+    assert 1.0 <= few["eps"] < found["guarantee"]["eps"] and few["method"] == "composition"
+    none = run_json(*arguments, "--target-delta", "1e-6")["guarantee"]
+    assert none["eps"] == "inf"
+
+
+def test_natural_attack() -> None:
+    arguments = ("natural", "attack", "--eps", "1", "--delta", "1e-6", "--rounds", "3")
+    found = run_json(*arguments)
+    assert found["budget"] == "approximate_dp(1.0, 1e-06)" and found["rounds"] == 3
+    assert found["eps"] == 1.0 and found["delta_promised"] == pytest.approx(1e-6)
+    assert found["delta_reached"] > 7.3e-6 and found["ratio"] > 7.3
+    assert [block["small_queries"] for block in found["blocks"]][-1] == found["small_query"]["most"]
+    assert all(block["last_queries"] for block in found["blocks"])
+    text = run(*arguments)
+    assert (
+        "ratio           7.308 at least" in text and "3: the small ones in 2, and the last" in text
+    )
+
+
+def test_natural_attack_on_another_budget() -> None:
+    at = ("--eps", "3", "--rounds", "2")
+    found = run_json("natural", "attack", "--budget", "gdp mu=1", *at)
+    assert found["budget"] == "gaussian(mu=1.0)" and found["eps"] == 3.0
+    assert found["delta_reached"] > found["delta_promised"]
+    inside = run_json("natural", "attack", "--budget", "approximate_dp eps=1,delta=1e-6",
+                      "--eps", "1.1", "--rounds", "2")  # fmt: skip
+    assert inside["eps"] == 1.1
 
 
 def test_attack_one_filter() -> None:
@@ -119,6 +150,13 @@ def test_attack_says_which_guarantee_each_line_is_about() -> None:
         (("natural", "free", "--rounds", "2"), "QUERY"),
         (("natural", "free", "--rounds", "-1", "--pure-dp", "eps=1", *CROSSING), "rounds"),
         (("natural", "guarantee", "--eps", "nan", "--delta", "1e-6", "--rounds", "2"), "eps"),
+        (("natural", "attack", "--eps", "1", "--rounds", "2"), "--eps and --delta must be given"),
+        (("natural", "attack", "--budget", "gdp mu=1", "--rounds", "2"), "eps must be given"),
+        (
+            ("natural", "attack", "--budget", "gdp mu=1", "--delta", "1e-6", "--rounds", "2"),
+            "--delta must come without --budget",
+        ),
+        (("natural", "attack", "--eps", "1", "--delta", "1e-6", "--rounds", "1"), "rounds must be"),
         (
             ("natural", "free", "--rounds", "40", *(x for e in range(1, 9)
              for x in ("--pure-dp", f"eps={e}"))),

@@ -348,30 +348,32 @@ def free(
 def guarantee(
     eps: float,
     delta: float,
-    rounds: int,
+    rounds: int | None = None,
     target_delta: float | None = None,
-    points: str | None = None,
 ) -> Result:
     """Compute what the natural (eps, delta) filter really guarantees.
 
-    The result is the least eps that is proven for arbitrary symmetric queries, chosen adaptively.
+    The result is the least eps that is proven for arbitrary queries, chosen adaptively.
 
     Options:
+      rounds: Number of queries that may be asked (default: any number).
       target_delta: The delta to guarantee (default: ten times --delta).
-      points: Cut losses at these points: paper, remark, or sizes like 0.1,0.5,2 (default: the best
-          found).
 
     Example:
-      residua natural guarantee --eps 1 --delta 1e-6 --rounds 10
-      residua natural guarantee --eps 0.1 --delta 1e-6 --rounds 20 --target-delta 1e-4 --points remark
-    """  # noqa: E501
+      residua natural guarantee --eps 1 --delta 1e-6
+      residua natural guarantee --eps 0.1 --delta 1e-6 --rounds 3 --target-delta 1e-4
+    """
     from residua.adversary.natural_guarantee import natural_guarantee
 
     with output.progress("searching"):
-        found = natural_guarantee(eps, delta, rounds, target_delta, _parse_sizes(points))
+        found = natural_guarantee(eps, delta, rounds, target_delta)
     shown = {
         "budget": {"eps": eps, "delta": delta, "rounds": rounds},
-        "guarantee": {"eps": found.eps, "delta": found.delta, "method": found.method},
+        "guarantee": {
+            "eps": output.number(found.eps),
+            "delta": found.delta,
+            "method": found.method,
+        },
     }
     rows = [("budget", f"eps {eps:g}, delta {delta:g}")]
     if found.delta < 1.0 and found.eps < math.inf:
@@ -387,16 +389,67 @@ def guarantee(
     return Result(shown, rows)
 
 
-def _parse_sizes(text: str | None) -> list[float] | str | None:
-    """Points as given on the command line."""
-    if text is None or text in ("paper", "remark"):
-        return text
-    try:
-        return [float(part) for part in text.split(",")]
-    except ValueError:
-        raise ArgumentError(
-            f"points must be paper, remark or sizes separated by commas, got {text!r}"
-        ) from None
+@command(group, "attack")
+def attack_natural(
+    rounds: int,
+    eps: float | None = None,
+    delta: float | None = None,
+    budget: str | None = None,
+) -> Result:
+    """Play the strongest known adversary against the natural filter.
+
+    It asks many small queries, looks at their answers, and then asks the large query that is best
+    for these and just fits. The delta that it reaches is proven from below. The budget is (eps,
+    delta), or any other by --budget; for that, --eps is where delta is compared.
+
+    Options:
+      budget: The budget, if not (eps, delta): a query, or a list of them.
+      delta (FLOAT): The delta of the budget, without --budget.
+      eps (FLOAT): The eps of the budget, or with --budget where delta is compared.
+
+    Example:
+      residua natural attack --eps 1 --delta 1e-6 --rounds 10
+      residua natural attack --budget 'gdp mu=1' --eps 3 --rounds 5
+    """
+    from residua.adversary.strongest import natural_attack
+    from residua.pld.constructors import approximate_dp
+
+    if budget is not None:
+        if delta is not None:
+            raise ArgumentError("--delta must come without --budget, which has its own delta")
+        promised = descriptions.parse_composed(budget).pld()
+    elif eps is None or delta is None:
+        raise ArgumentError("--eps and --delta must be given unless there is a --budget")
+    else:
+        promised = approximate_dp(eps, delta)
+    with output.progress("blocks of queries") as report:
+        found = natural_attack(
+            promised, rounds, eps, progress=lambda done, whole: report("", done, whole)
+        )
+    last = found.blocks[-1]
+    shown = {
+        "budget": repr(promised),
+        "rounds": found.rounds,
+        "eps": found.eps,
+        "delta_promised": found.promised,
+        "delta_reached": found.delta,
+        "ratio": output.number(found.ratio),
+        "small_query": {"eps": found.size, "most": last.copies},
+        "blocks": [
+            {"small_queries": block.copies, "last_queries": [repr(e) for e in block.endings[1:]]}
+            for block in found.blocks
+        ],
+    }
+    rows = [
+        ("budget", repr(promised)),
+        ("at eps", f"{found.eps:g}"),
+        ("delta promised", output.above(found.promised, 6)),
+        ("delta reached", f"{output.below(found.delta, 6)} at least"),
+        ("ratio", f"{output.below(found.ratio, 4)} at least"),
+        ("asked", f"at most {last.copies} x pure_dp({found.size:.6g}), and then one that fits"),
+        ("rounds", f"{found.rounds}: the small ones in {len(found.blocks)}, and the last"),
+    ]
+    return Result(shown, rows)
 
 
 def _verdict_in_words(verdict: str) -> str:
