@@ -284,7 +284,10 @@ class _Game:
         """What each last query reaches after each loss, lower bounds."""
         # A larger point gives a lower bound in spite of its rounding.
         x = np.exp(self.eps - losses) * (1.0 + 1e-12)
-        return np.array([np.asarray(each.hockey_stick_bounds(x).lo, float) for each in endings])
+        found = np.zeros((len(endings), x.size))
+        for row, ending in zip(found, endings, strict=True):
+            row[:] = ending.hockey_stick_bounds(x).lo
+        return found
 
 
 def _stop_or_go(
