@@ -16,6 +16,7 @@ from typing import Any
 
 import residua as rz
 from benchmarks.ceilings import ceilings
+from benchmarks.natural import additive_profile, natural_guarantee
 from benchmarks.pure_ceilings import pure_ceilings
 from benchmarks.reachable import reachable_points
 from residua.adversary import attack
@@ -205,14 +206,6 @@ def contour() -> Lines:
             )
 
 
-def natural_guarantee() -> Lines:
-    """What the natural (1, 1e-6) filter keeps, at ten times its delta."""
-    yield "rounds   eps' at delta' = 1e-5   method"
-    for rounds in (2, 5, 10, 20, 50, 100):
-        found = rz.natural_guarantee(1.0, 1e-6, rounds)
-        yield f"{rounds:6}{found.eps:14.3f}            {found.method}"
-
-
 SECTIONS: dict[str, Callable[[], Lines]] = {
     "residues": residues,
     "menus": menus,
@@ -227,6 +220,7 @@ SECTIONS: dict[str, Callable[[], Lines]] = {
     "slack": slack,
     "contour": contour,
     "natural-guarantee": natural_guarantee,
+    "additive-profile": additive_profile,
 }
 
 

@@ -1,7 +1,7 @@
 """What adaptive analysts can learn when only the sizes of losses are counted: bounds by buckets.
 
 This is the guarantee of the additive profile filter (`natural_filter.py`) for symmetric queries
-and at most `k` rounds (`docs/proofs/natural-guarantee.md` has the proof).
+and at most `k` rounds (`docs/proofs/additive-profile.md` has the proof).
 
 Cut losses by size at `e_1 < … < e_{n-1}` (`discretise.py`), and let `c_i` be how many draws from
 `e_i` upwards are allowed for, `c_1 = k` of any size and none of infinity. Unless there are more,

@@ -12,7 +12,7 @@ PLD takes the upper end of every tail and the optimistic one the lower.
 
 **How much of each size** a natural filter can let through in `k` rounds (`largest_total`), and how
 often it then occurs whatever the analyst does (`overflow`): steps 1 and 2 of
-`docs/proofs/natural-guarantee.md`. With `H(m)` the curve of `m` copies of `RR_e` at `e^eps`,
+`docs/proofs/additive-profile.md`. With `H(m)` the curve of `m` copies of `RR_e` at `e^eps`,
 Jensen's inequality for the greatest convex minorant of `H`, and `Pr[m >= 1] >= 1 - e^-s`, each
 bound the total `s`; `U_n(s) = (1+w)^{-(n-1)} e^{sw} / (e w)`, for any `w > 0`, bounds `n` draws.
 """
