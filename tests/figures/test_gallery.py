@@ -18,7 +18,8 @@ from mpmath import mp, mpf
 import adversary_oracles as oracles
 import residua as rz
 from oracles import gaussian, gaussian_tradeoff
-from residua.adversary.natural_guarantee import best_plan, total
+from residua.adversary import natural_attack
+from residua.adversary.natural_guarantee import moment_bound
 from residua.figures import gallery
 from residua.figures.counterexamples import (
     Counterexample,
@@ -39,7 +40,7 @@ def pictures() -> dict[str, Picture]:
     """All of them; the guarantee at the rounds that its caption names."""
     named = {name: make(lambda done, whole: None) for name, make in GALLERY.items()
              if name != GuaranteePicture.name}  # fmt: skip
-    return {**named, GuaranteePicture.name: guarantee_by_rounds(rounds=(10, 11, 100, 200))}
+    return {**named, GuaranteePicture.name: guarantee_by_rounds(rounds=(2, 10, 50))}
 
 
 # -- the GDP residue ----------------------------------------------------------------------------
@@ -283,75 +284,82 @@ def _composed(plan: tuple[oracles.Law, ...]) -> oracles.Law:
 # -- the guarantee ------------------------------------------------------------------------------
 
 
-STEP = 1e-4
+def _proven_delta(eps: float, target: float) -> mpf:
+    """The theorem for the cut that was found, with fifty digits."""
+    with mp.workdps(50):
+        t, d = mpf(1), mpf(1e-6)
+        jump, level, order = map(mpf, moment_bound(1.0, 1e-6, target)[0])
+        c = 1 - mp.exp(t - jump)
+        assert jump > t and level > t and d / c < 2 * mp.sqrt(c * c - 2 * d)
+        risks = [d * mp.exp(order * z) / (1 - mp.exp(t - z)) for z in (level, level + jump)]
+        moment = mp.exp(order * level) / (1 - max(risks))
+        assert max(risks) < 1
+        x = order / (order + 1)
+        return c - mp.sqrt(c * c - 2 * d) + (1 - x) * x**order * moment * mp.exp(-order * eps)
 
 
-def _losses_of_copies(
-    points: tuple[float, ...], copies: tuple[int, ...], step: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Losses and masses of so many randomized responses of each size.
+def _played(rounds: int, eps: float) -> float:
+    """Delta of the strongest known adversary, forwards through its blocks, by direct sums."""
+    found = natural_attack(rz.approximate_dp(1.0, 1e-6), rounds, eps)
+    up = 1.0 / (1.0 + math.exp(-found.size))
 
-    With a step, each size's total is rounded up to a multiple of it, so that losses meet.
-    """
-    z, law = np.zeros(1), np.ones(1)
-    for e, n in zip(points, copies, strict=True):
-        p = math.exp(e) / (1.0 + math.exp(e))
-        masses = np.array([math.comb(n, j) * p**j * (1.0 - p) ** (n - j) for j in range(n + 1)])
-        own = (2.0 * np.arange(n + 1) - n) * e
-        if not step:
-            z, law = np.add.outer(z, own).ravel(), np.multiply.outer(law, masses).ravel()
-            continue
-        places = np.ceil(own / step).astype(int)
-        wider = np.zeros(law.size + places[-1] - places[0])
-        for place, mass in zip(places - places[0], masses, strict=True):
-            wider[place : place + law.size] += mass * law
-        z, law = z[0] + step * (places[0] + np.arange(wider.size)), wider
-    return z, law
+    def flips(n: int) -> np.ndarray:
+        law = [math.comb(n, j) * up**j * (1.0 - up) ** (n - j) for j in range(n + 1)]
+        return np.array(law)
 
-
-def _delta(z: np.ndarray, masses: np.ndarray, eps: float) -> float:
-    return float(np.sum(masses[z > eps] * -np.expm1(eps - z[z > eps])))
-
-
-def _overflow(expected: float, draws: int) -> float:
-    """The bound of the proof, its parameter by search."""
-    n = draws + 1
-    low, high = 1e-6, 1e9
-    for _ in range(6):
-        w = np.geomspace(low, high, 201)
-        log = expected * w - 1.0 - np.log(w) - (n - 1) * np.log1p(w)
-        best = int(np.argmin(log))
-        low, high = float(w[max(best - 1, 0)]), float(w[min(best + 1, 200)])
-    return min(1.0, expected, float(np.exp(np.min(log))))
+    mass, copies, reached = np.ones(1), 0, 0.0
+    for block in found.blocks:
+        mass = np.convolve(mass, flips(block.copies - copies))
+        copies, last = block.copies, np.array(block.last)
+        z = found.size * (2.0 * np.arange(copies + 1) - copies)
+        law = flips(copies)
+        for number, ending in enumerate(block.endings):
+            losses, shares = _atoms(ending)
+            at = np.maximum(-np.expm1(eps - np.add.outer(z, losses)), 0.0) @ shares
+            fits = np.maximum(-np.expm1(1.0 - np.add.outer(z, losses)), 0.0) @ shares
+            assert law @ fits <= 1e-6 * (1 + 1e-9), "what is asked keeps the budget"
+            reached += float(mass[last == number] @ at[last == number])
+        mass = np.where(last >= 0, 0.0, mass)
+    assert not mass.any(), "it always stops"
+    return reached
 
 
-def test_guarantees_hold_by_direct_sums(pictures: dict[str, Picture]) -> None:
+def _atoms(loss: rz.Pld) -> tuple[np.ndarray, np.ndarray]:
+    if loss.is_identity:
+        return np.zeros(1), np.ones(1)
+    atoms = next(iter(loss.terms)).exact
+    shares = np.array([p / atoms.p_den for p in atoms.p])
+    return np.array([math.log(atoms.kink(i)) for i in range(len(atoms))]), shares
+
+
+def test_guarantees_hold_by_the_theorem(pictures: dict[str, Picture]) -> None:
     picture = pictures[GuaranteePicture.name]
     assert isinstance(picture, GuaranteePicture)
-    assert picture.at(100) <= 28.0 and picture.target_delta == 1e-5
-    assert picture.at(10) <= picture.composed[0] <= 10.0
-    assert list(picture.proven) == sorted(picture.proven, key=lambda found: found.eps)
-    for rounds, found in zip(picture.rounds, picture.proven, strict=True):
-        assert found.method == "buckets"
-        plan, reached = best_plan(1.0, 1e-6, rounds, 1e-5)
-        assert reached == found.eps
-        failure = total(plan.points[-1], 1.0, 1e-6, rounds)
-        for low, draws in zip(plan.points, plan.draws, strict=False):
-            if draws < rounds:
-                failure += _overflow(total(low, 1.0, 1e-6, rounds), draws)
-        copies = plan.copies(rounds)
-        assert sum(copies) == rounds
-        z, masses = _losses_of_copies(plan.points, copies, STEP if rounds > 20 else 0.0)
-        rounded = STEP * len(copies) if rounds > 20 else 1e-12
-        low, high = _delta(z, masses, found.eps + rounded), _delta(z, masses, found.eps)
-        assert high - low <= 0.02 * high, "rounding moved next to nothing"
-        assert low + failure <= 1e-5 <= (high + failure) * (1 + 1e-6), "just so"
-    mass = 1 - (1 - mpf(10) ** -6) ** 11
-    assert mass > mpf(10) ** -5 and picture.composed[1] == math.inf, "nothing in 11 rounds"
-    for k in (10, 100, 200):
-        said = re.search(rf"([0-9.]+) in {k}\b", picture.caption)
-        assert said is not None
-        assert picture.at(k) <= float(said[1]) < picture.at(k) + 0.011
+    assert list(picture.proven) == sorted(picture.proven, reverse=True)
+    for times, eps in zip(picture.times, picture.proven, strict=True):
+        shown = _proven_delta(eps, times * 1e-6)
+        assert shown <= times * mpf("1e-6") <= shown * (1 + mpf("1e-6")), "just so"
+    for times, most in ((2, 3.92), (10, 2.76), (100, 2.17)):
+        assert picture.proven[picture.times.index(times)] <= most
+        assert f"{most} at {times} delta" in picture.caption
+
+
+def test_what_the_adversary_reaches_by_direct_sums(pictures: dict[str, Picture]) -> None:
+    picture = pictures[GuaranteePicture.name]
+    assert isinstance(picture, GuaranteePicture)
+    places = [(k, 1.0, picture.reached[picture.rounds.index(k)]) for k in (2, 10)]
+    places.append((20, picture.attacked[2], picture.attack[2]))
+    for rounds, eps, reached in places:
+        played = _played(rounds, eps) / 1e-6
+        assert reached <= played <= reached * (1 + 1e-6)
+        said = re.search(
+            rf"([0-9.]+) in {rounds}\b" if eps == 1.0 else rf"([0-9.]+) delta at {eps:g}\b",
+            picture.caption,
+        )
+        assert said is not None and float(said[1]) <= reached < float(said[1]) + 0.011
+    assert picture.reached[-1] > 14.0 and "14.25 in 50" in picture.caption
+    for eps, reached in zip(picture.attacked, picture.attack, strict=True):
+        assert eps <= np.interp(reached, picture.times, picture.proven)
 
 
 # -- files --------------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ of its first two. For the third it prints a gain of 0.147 alone, for a pure-DP q
 approximates badly, and a composition close to the budget. Many pairs have that gain; `R_0.98` on
 `G_2` is the one drawn here.
 
-**What the natural `(eps, delta)` filter really guarantees**, against rounds, for arbitrary
-symmetric queries, chosen adaptively: the least `eps'` that is proven at a larger delta
-(`adversary/natural_guarantee.py`), beside what composing the budget with itself would give.
+**What the natural `(eps, delta)` filter really guarantees**, from both sides: the delta that the
+strongest known adversary reaches, proven from below (`adversary/strongest.py`), and the least
+`eps'` that is proven for arbitrary queries in any number of rounds
+(`adversary/natural_guarantee.py`).
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from residua.adversary.natural_guarantee import Guarantee, natural_guarantee
+from residua.adversary.natural_guarantee import guarantee_curve
+from residua.adversary.strongest import natural_attack
 from residua.adversary.worst_case import Progress
 from residua.bounds import Floats
 from residua.figures import picture
@@ -188,64 +190,72 @@ def _plus(panel: ResiduePanel, mu: float) -> Pld:
 
 @dataclass(frozen=True)
 class GuaranteePicture(Picture):
-    """Proven `eps'` at `target_delta`, by rounds."""
+    """What is reached and what is proven; deltas in units of the budget's."""
 
     eps: float
     delta: float
-    target_delta: float
     rounds: tuple[int, ...]
-    proven: tuple[Guarantee, ...]
-    composed: tuple[float, ...]
-    """`eps'` of the budget composed with itself; inf where no finite one has this delta."""
+    reached: tuple[float, ...]
+    """Delta of the strongest known adversary at `eps`, in so many rounds, from below."""
+    times: tuple[float, ...]
+    proven: tuple[float, ...]
+    """The proven `eps'` at so many times delta."""
+    attack_rounds: int
+    attacked: tuple[float, ...]
+    """Where the adversary with `attack_rounds` compares delta."""
+    attack: tuple[float, ...]
+    """Delta that it reaches there, from below."""
 
     name: ClassVar[str] = "natural-guarantee"
     title: ClassVar[str] = "What the natural filter really guarantees"
 
-    def at(self, rounds: int) -> float:
-        """The proven `eps'` in a number of rounds."""
-        return self.proven[self.rounds.index(rounds)].eps
-
-    @property
-    def last_composed(self) -> int:
-        """The most rounds, of those drawn, in which composing the budget says anything."""
-        return max(k for k, e in zip(self.rounds, self.composed, strict=True) if math.isfinite(e))
-
     @property
     def caption(self) -> str:
-        last = self.rounds[-1]
-        proven = ", ".join(f"{_above(self.at(k))} in {k}" for k in dict.fromkeys((10, 100, last)))
+        reached = dict(zip(self.rounds, self.reached, strict=True))
+        least = ", ".join(f"{_below(reached[k])} in {k}" for k in (2, 10, self.rounds[-1]))
+        proven = dict(zip(self.times, self.proven, strict=True))
+        most = ", ".join(f"{_above(proven[n])} at {n:g} delta" for n in (2.0, 10.0, 100.0))
+        attack = ", ".join(
+            f"{_below(delta)} delta at {eps:g}"
+            for eps, delta in zip(self.attacked, self.attack, strict=True)
+        )
         return (
-            f"A natural filter with budget ({self.eps:g}, {self.delta:g}) is not proven to keep it."
-            f" What is proven at delta = {self.target_delta:g}, for arbitrary symmetric queries"
-            f" chosen adaptively, is eps = {proven} rounds. Composing the budget with itself"
-            f" gives {_above(self.composed[self.rounds.index(self.last_composed)])} in"
-            f" {self.last_composed} rounds and nothing at this delta in"
-            f" {self.rounds[self.rounds.index(self.last_composed) + 1]}."
+            f"A natural filter with the budget ({self.eps:g}, {self.delta:g}) does not keep it."
+            f" Left: the strongest known adversary reaches at eps = {self.eps:g} at least this many"
+            f" times the delta that is promised: {least} rounds. Right: for arbitrary queries in"
+            f" any number of rounds it is proven that eps is at most {most}. The adversary reaches"
+            f" in {self.attack_rounds} rounds at least {attack}. The truth lies between the lines."
         )
 
     def draw(self) -> Figure:
-        figure, ((axes,),) = picture.canvas(8.0, 4.6, self.caption)
-        finite = [(k, e) for k, e in zip(self.rounds, self.composed, strict=True) if e < math.inf]
-        axes.axhline(self.eps, label=f"promised: ({self.eps:g}, {self.delta:g})", **picture.BUDGET)
-        axes.plot(
-            *zip(*finite, strict=True), marker="s", ms=4, zorder=3,
-            label=f"the budget composed with itself, at {self.target_delta:g}", **picture.FIRST,
+        figure, ((left, right),) = picture.canvas(11.0, 4.4, self.caption, ncols=2)
+        left.axhline(1.0, label="promised", **picture.BUDGET)
+        left.plot(self.rounds, self.reached, marker="o", ms=4, label="reached", **picture.REAL)
+        left.set_xscale("log")
+        left.set_xticks(self.rounds, labels=[str(k) for k in self.rounds])
+        left.set(
+            xlabel="rounds", ylabel=f"δ({self.eps:g}) / {self.delta:g}",
+            ylim=(0, 1.15 * max(self.reached)),
         )  # fmt: skip
-        axes.plot(
-            self.rounds, [g.eps for g in self.proven], marker="o", ms=4,
-            label=f"proven, at {self.target_delta:g}", **picture.REAL,
+        left.legend(loc="upper left", fontsize=9, framealpha=1.0)
+        right.plot(self.times, self.proven, label="proven, any number of rounds", **picture.FIRST)
+        right.plot(
+            self.attack, self.attacked, marker="o", ms=4,
+            label=f"reached in {self.attack_rounds} rounds", **picture.REAL,
         )  # fmt: skip
-        for k in (10, 100):
-            axes.annotate(
-                _above(self.at(k)), (k, self.at(k)), (6, -14), textcoords="offset points",
-                fontsize=9,
-            )  # fmt: skip
-        axes.set_xscale("log")
-        ticks = [1, 2, 5, 10, 20, 50, 100, 200]
-        axes.set_xticks(ticks, labels=[str(k) for k in ticks])
-        axes.minorticks_off()
-        axes.set(xlabel="rounds", ylabel="ε", ylim=(0, 1.15 * self.proven[-1].eps))
-        axes.legend(loc="upper left", fontsize=9, framealpha=1.0)
+        right.plot(
+            [1.0],
+            [self.eps],
+            label="promised",
+            **(picture.BUDGET | {"marker": "s", "linestyle": ""}),
+        )
+        right.set_xscale("log")
+        ticks = [1, 2, 5, 10, 20, 50, 100, 1000]
+        right.set_xticks(ticks, labels=[str(k) for k in ticks])
+        right.set(xlabel=f"δ / {self.delta:g}", ylabel="ε", ylim=(0, 1.1 * max(self.proven)))
+        right.legend(loc="upper right", fontsize=9, framealpha=1.0)
+        for axes in (left, right):
+            axes.minorticks_off()
         return figure
 
 
@@ -254,22 +264,31 @@ def _above(value: float) -> str:
     return str(Decimal(value).quantize(Decimal("0.01"), rounding=ROUND_CEILING))
 
 
+def _below(value: float) -> str:
+    """Two decimals, rounded down."""
+    return str(Decimal(value).quantize(Decimal("0.01"), rounding=ROUND_FLOOR))
+
+
 def guarantee_by_rounds(
-    progress: Progress | None = None,
-    rounds: tuple[int, ...] = (*range(1, 13), 15, 20, 30, 50, 100, 200),
+    progress: Progress | None = None, rounds: tuple[int, ...] = (2, 3, 5, 10, 20, 50)
 ) -> GuaranteePicture:
-    """Compute the guarantee for each number of rounds, at ten times delta."""
-    eps, delta = 1.0, 1e-6
-    proven, composed = [], []
-    for done, k in enumerate(rounds, 1):
-        found = natural_guarantee(eps, delta, k)
-        proven.append(found)
-        composed.append(float((k * approximate_dp(eps, delta)).epsilon(found.delta)))
+    """Compute what is proven of the natural (1, 1e-6) filter, and what breaks it by how much."""
+    eps, delta, attack_rounds = 1.0, 1e-6, 20
+    budget = approximate_dp(eps, delta)
+    attacked = (1.005, 1.02, 1.05, 1.1, 1.2)
+    plays = [(k, eps) for k in rounds] + [(attack_rounds, at) for at in attacked]
+    reached = []
+    for done, (k, at) in enumerate(plays, 1):
+        reached.append(natural_attack(budget, k, at).delta / delta)
         if progress is not None:
-            progress(done, len(rounds))
+            progress(done, len(plays))
+    times = tuple(sorted({*np.geomspace(1.3, 1000.0, 40).tolist(), 2.0, 10.0, 100.0}))
+    curve = guarantee_curve(budget, [n * delta for n in times])
     return GuaranteePicture(
-        eps, delta, proven[0].delta, tuple(rounds), tuple(proven), tuple(composed)
-    )
+        eps, delta, rounds, tuple(reached[: len(rounds)]),
+        times, tuple(found.eps for found in curve),
+        attack_rounds, attacked, tuple(reached[len(rounds) :]),
+    )  # fmt: skip
 
 
 GALLERY: dict[str, Callable[[Progress], Picture]] = {
