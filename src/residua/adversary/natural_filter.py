@@ -20,8 +20,8 @@ query that is not in the catalogue is charged as one that dominates it.
 for each of several sizes, and a budget of `rounds`. A symmetric query costs one round and, for each
 size, the probability that its loss has that size or more (its discretised profile,
 `discretise.py`). The budgets are the largest totals that the natural filter allows, so this filter
-admits everything that the natural `(eps, delta)` filter admits, and it has the guarantee computed
-for that filter: the interaction is a post-processing of randomized responses, unless sizes are
+admits every symmetric query that the natural `(eps, delta)` filter admits. Its guarantee is another
+one (`buckets.py`): the interaction is a post-processing of randomized responses, unless sizes are
 drawn too often. Costs are rounded up, and budgets are upper bounds. The guarantee, `target_eps` at
 `target_delta`, is part of the configuration, so that a ledger says what was promised.
 """

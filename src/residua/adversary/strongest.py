@@ -303,7 +303,7 @@ def _stop_or_go(
 
 def _losses(size: float, copies: int) -> Floats:
     """The losses of so many randomized responses, the smallest first."""
-    return size * (2.0 * np.arange(copies + 1) - copies)
+    return size * np.arange(-copies, copies + 1, 2, dtype=np.float64)
 
 
 def _weights(size: float, copies: int) -> Floats:
