@@ -25,6 +25,7 @@ from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
+from residua.bounds import LARGEST_EPS
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive
 from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
@@ -36,9 +37,6 @@ from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.work_limit import OPERATIONS, limited
-
-MOST_EPS = 600.0
-"""The largest `eps` of a randomized response."""
 
 DecreasingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
@@ -210,7 +208,7 @@ class Filter(ABC):
     @property
     def most_eps(self) -> float:
         """The largest `eps` that is tried in the search for the largest `eps`-DP query."""
-        return MOST_EPS
+        return LARGEST_EPS
 
     @property
     @abstractmethod

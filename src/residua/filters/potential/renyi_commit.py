@@ -55,11 +55,8 @@ from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 
-_WIDTH, _ROUNDS, _CELLS = 1e-7, 60, 64
-"""The potential of a budget is found to this relative width, in at most so many rounds of halving
-cells, of which there are so many at first."""
 _SLACK = 1e-12
-"""The relative error of arithmetic on it."""
+"""The relative error of arithmetic on the potential of a budget."""
 
 
 @dataclass(frozen=True)
@@ -405,12 +402,13 @@ def _one_way(budget: Pld, alpha: float) -> float:
     right = min(top, _right_end(budget, s, constant, best))
     if not right > left:
         return float(min(best + _SLACK * (1.0 + abs(best) + 1.0 / s), divergence))
-    t = np.linspace(left, right, _CELLS)
+    t = np.linspace(left, right, 64)
     h, g = _heights(budget, t, s, constant)
-    for _ in range(_ROUNDS):
+    # Cells are halved until the supremum is known to seven digits.
+    for _ in range(60):
         best = max(best, float(np.max(g)))
         above = _cell_tops(t[:-1], t[1:], h[:-1], h[1:], s, constant)
-        open_ = np.flatnonzero(above > best + _WIDTH * abs(best))
+        open_ = np.flatnonzero(above > best + 1e-7 * abs(best))
         if not open_.size or t.size > 1 << 14:
             break
         middle = 0.5 * (t[open_] + t[open_ + 1])

@@ -52,12 +52,6 @@ T = TypeVar("T")
 
 _ATTEMPTS = 4
 """How often a slow query is computed at most: more give it a better chance on a busy budget."""
-_LOSSES = 2
-"""Attempts after which the budgets are claimed for a query that is computed elsewhere."""
-_TRIES = 20
-"""Transactions that a batch is tried in at most, each because it met another one."""
-_MOST_HELD = 1024
-"""Budgets of which it is kept what their open holds need."""
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, CommitUnknown)
 """How an anchor fails."""
@@ -115,7 +109,8 @@ class Committer:
                 slow = slot.error
                 if not isinstance(slow, Slow):
                     return slot.result()
-                if compute is not here and attempt == _LOSSES:
+                if compute is not here and attempt == 2:
+                    # Others were faster twice.
                     claim.enter_context(self._claims.claimed(request, slow.budgets, waits))
                     # What was read before may have changed while others had claims.
                     slot = self._run(request, QUICK, waits)
@@ -179,7 +174,7 @@ class Committer:
         self._read_new_marks()
         extra: set[str] = set()
         lost = False
-        for _ in range(_TRIES):
+        for _ in range(20):  # Each because a transaction met another one.
             try:
                 self._transact(batch, extra)
                 faults.point("answered")
@@ -223,8 +218,8 @@ class Committer:
                         " the call with the same key (until then it counts as spent)"
                     ) from error
                 faults.point("committed")
-                # The next request extends what open holds need.
-                if len(self._held) > _MOST_HELD:
+                # The next request extends what open holds need; it is kept of some budgets only.
+                if len(self._held) > 1024:
                     self._held.clear()
                 self._held.update(work.held)
             elif self._unmarked(work.heads):
