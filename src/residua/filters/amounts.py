@@ -1,4 +1,4 @@
-"""Exact amounts of budget.
+"""Exact amounts of budget, and the states of filters that hold what is left of them.
 
 A filter adds and subtracts thousands of times and must neither drift nor stall, so what is left
 is a rational. A parameter that a person writes denotes the decimal it is written as: ten times
@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -32,6 +33,20 @@ SHOWN_DOWN = Context(prec=SHOWN_DIGITS, rounding=ROUND_FLOOR)
 _MOST_PLACES = 60
 """Decimal places up to which an amount is written as a decimal, not as a quotient."""
 _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
+
+
+@dataclass(frozen=True)
+class State:
+    """A state belongs to one configuration, whose fingerprint it carries."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Left(State):
+    """What is left of each of the filter's amounts, exactly."""
+
+    left: tuple[Fraction, ...]
 
 
 def written(value: float) -> Fraction:

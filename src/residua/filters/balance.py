@@ -31,8 +31,8 @@ from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:
+    from residua.filters.amounts import State
     from residua.filters.base import Filter
-    from residua.filters.state import State
 
 ONE_QUERY = "eps of one query"
 """The unit of a component of a union that has no unit: its largest query."""

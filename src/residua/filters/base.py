@@ -27,12 +27,12 @@ from typing import Any, ClassVar, NamedTuple
 from residua import checks
 from residua.bounds import LARGEST_EPS
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive
+from residua.filters.amounts import State
 from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision, too_expensive
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, describe, relation_of
-from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld

@@ -32,9 +32,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from residua.filters.amounts import Left, State
 from residua.filters.noise import is_sampled
 from residua.filters.query import Query
-from residua.filters.state import Left, State
 from residua.work_limit import OPERATIONS, UNLIMITED, limited
 
 if TYPE_CHECKING:

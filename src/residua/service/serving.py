@@ -22,8 +22,8 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
-from residua.service.connections import timed_protocol
 from residua.service.context import ServiceContext, open_context
+from residua.service.limits import timed_protocol
 from residua.service.settings import Settings
 
 _COLLECT_EVERY = 60.0

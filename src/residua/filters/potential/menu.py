@@ -27,6 +27,7 @@ from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import renyi_cost, response_eps
@@ -34,7 +35,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.potential.grid import PARTS, Grid, Item, Table, grid_for, step_of, value_table
 from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
-from residua.filters.state import State
 from residua.filters.target import (
     alone_words,
     largest_mu,

@@ -30,13 +30,13 @@ from typing import Any, ClassVar, NamedTuple
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, leaves, without_gaussian
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, as_list, as_query, describe, loss_of, mechanism_if_known
 from residua.filters.residue.gdp_residue import rest_bounds
-from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.wording import SQUARES
 from residua.mechanisms.composition import SelfComposed

@@ -38,6 +38,7 @@ from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.renyi import MOST_ORDER, order
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
@@ -46,7 +47,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
-from residua.filters.state import State
 from residua.filters.target import best_order, renyi_budget, target
 from residua.filters.wording import Amounts
 from residua.mechanisms.composition import Composed, SelfComposed

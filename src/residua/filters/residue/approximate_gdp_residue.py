@@ -26,6 +26,7 @@ from residua.bounds import float_down
 from residua.filters import amounts, wording
 from residua.filters.additive.base import Additive
 from residua.filters.additive.gdp import lift_tiny
+from residua.filters.amounts import Left, State
 from residua.filters.costs import (
     gaussian_variance,
     missing_mass,
@@ -36,7 +37,6 @@ from residua.filters.costs import (
 from residua.filters.decision import Decision
 from residua.filters.noise import least_above, least_noise
 from residua.filters.query import Query, as_query, loss_of
-from residua.filters.state import Left, State
 from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism

@@ -48,6 +48,7 @@ from residua.bounds import LARGEST_EPS, float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lift_tiny
+from residua.filters.amounts import State
 from residua.filters.balance import RESERVES, Detail, make_detail, non_reserve_details
 from residua.filters.base import Filter
 from residua.filters.costs import (
@@ -66,7 +67,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
-from residua.filters.state import State
 from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism

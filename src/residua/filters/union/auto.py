@@ -22,6 +22,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.basic import PureFilter
+from residua.filters.amounts import State
 from residua.filters.balance import Detail
 from residua.filters.base import AdditivePart, Filter
 from residua.filters.costs import may_lose_everything, split, stated_renyi
@@ -31,7 +32,6 @@ from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
-from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter, adopt_parts
 from residua.filters.wording import rounded
