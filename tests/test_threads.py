@@ -72,7 +72,7 @@ RESOURCES = {
     ("individual/duckdb.py", "_LOCKS"): "one lock for each file that is open",
     ("individual/duckdb.py", "_REGISTER"): "the lock around the locks of files",
     (
-        "ledger/operations/faults.py",
+        "ledger/operations/committer.py",
         "_PASSES",
     ): "counts the points at which a test kills the process",
     ("service/pages/html.py", "_templates"): "filled while the module is imported",

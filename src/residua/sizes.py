@@ -26,6 +26,8 @@ DEEPEST_TEXT = 256
 LONGEST_LIST = 1 << 12
 """Of atoms, points of a curve, orders, components of a mixture, mechanisms, queries on a menu or
 plan."""
+LONGEST_AMOUNT = 1500
+"""Characters of an amount: the square of the least `eps` has some seven hundred digits."""
 MOST_VALUES = 1 << 16
 """Of fields and entries of lists in one description, at all levels together."""
 LARGEST_COUNT = 1 << 53

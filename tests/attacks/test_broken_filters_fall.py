@@ -13,12 +13,11 @@ import pytest
 
 import residua as rz
 from residua.adversary import attack
-from residua.filters.amounts import rounded_up
+from residua.filters.amounts import State, rounded_up
 from residua.filters.costs import largest_loss
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, loss_of
 from residua.filters.residue.update import Budget
-from residua.filters.state import State
 
 CATALOGUES = attack.catalogues()
 GRID = np.linspace(-6.0, 6.0, 241)

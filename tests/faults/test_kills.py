@@ -22,7 +22,7 @@ import residua as rz
 from faults import writers
 from faults.conftest import KILLS
 from faults.harness import _CONTEXT, Place, batched, begun, check, kill_at, kill_within
-from residua.ledger.operations.faults import POINTS
+from residua.ledger.operations.committer import POINTS
 
 A_TRIAL = 25
 """Kills before the books are closed and a new ledger is taken, so that budgets do not run dry."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import residua as rz
-from residua.ledger.operations import faults
+from residua.ledger.operations import committer
 
 BUDGETS = {
     "pure": rz.PureFilter(eps=3.0),
@@ -40,7 +40,7 @@ def write(
 ) -> None:
     """Spend until killed, or `most` times."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    faults._FAULT = fault
+    committer._FAULT = fault
     chance = random.Random(run)
     with rz.open_ledger(url, anchor=anchor, create=False) as ledger, notes.open("a") as log:
 

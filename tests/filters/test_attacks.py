@@ -15,8 +15,8 @@ import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE, NAMES
 from residua import mechanisms
 from residua.filters import amounts
+from residua.filters.amounts import Left
 from residua.filters.costs import stated_zcdp
-from residua.filters.state import Left
 
 EXTREMES = {
     "tiny response": rz.pure_dp(2.0**-1000),

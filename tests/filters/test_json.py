@@ -17,8 +17,8 @@ from filters.catalogue import ADDITIVE, CATALOGUE, DESCRIBED, Entry
 from residua import filters, mechanisms
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
+from residua.filters.amounts import Left
 from residua.filters.codec import _parse
-from residua.filters.state import Left
 
 
 @pytest.fixture(params=DESCRIBED)

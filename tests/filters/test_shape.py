@@ -17,9 +17,9 @@ from filters.catalogue import ADDITIVE, CATALOGUE, HOPELESS, NAMES, Entry
 from residua import mechanisms
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import Left, State
 from residua.filters.codec import KINDS, filter_class
 from residua.filters.noise import scale_noise
-from residua.filters.state import Left, State
 
 
 @pytest.fixture(params=NAMES)

@@ -13,7 +13,7 @@ import residua as rz
 from filters.catalogue import ADDITIVE, CATALOGUE
 from oracles import Finite
 from residua import mechanisms
-from residua.filters.state import Left
+from residua.filters.amounts import Left
 from residua.filters.target import renyi_budget
 
 SURE = rz.from_pair([1.0, 0.0], [0.5, 0.5])

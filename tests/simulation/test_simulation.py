@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from residua.ledger.operations import faults
+from residua.ledger.operations.committer import POINTS
 from residua.ledger.storage import rows
 from simulation.invariants import Books
 from simulation.run import Restoring, Run, beginning
@@ -55,7 +55,7 @@ def test_a_seed_decides_everything() -> None:
 
 def test_everything_is_met() -> None:
     """Seeds reach every point of a write, every kind of failure, and admitted and refused."""
-    wanted = {*faults.POINTS, "power", "killed", "wait", "sync", "anchor sync"}
+    wanted = {*POINTS, "power", "killed", "wait", "sync", "anchor sync"}
     wanted |= {f"fails: {what}" for what in ("full", "silent", "lost", "anchor full")}
     wanted |= {f"{word} {value}" for word in ("admitted", "replayed") for value in (True, False)}
     wanted |= {"spend", "hold", "commit", "cancel", "expire"}

@@ -1,9 +1,9 @@
 """A world for the ledger in which one seed decides everything that happens.
 
 Processes are greenlets, each with the ledger open. Every access to the store or the anchor, and
-every named point of a write (`faults.POINTS`), is a step: there the scheduler chooses who goes on.
-It may kill a process instead, cut the power, jump the clock, fill the disk, or lose and duplicate
-messages between clients and processes.
+every named point of a write (`committer.POINTS`), is a step: there the scheduler chooses who goes
+on. It may kill a process instead, cut the power, jump the clock, fill the disk, or lose and
+duplicate messages between clients and processes.
 
 The store is SQLite in memory; its disk has a write cache. What was written is seen by everyone at
 once, what was synced survives a power failure, and what was not may or may not. That a single
@@ -38,7 +38,8 @@ import residua as rz
 from batches import many
 from residua.ledger.api.opening import ledger_facts
 from residua.ledger.domain import clock
-from residua.ledger.operations import early_decisions, faults, group_commit
+from residua.ledger.operations import committer as write_path
+from residua.ledger.operations import early_decisions, group_commit
 from residua.ledger.operations.committer import Committer
 from residua.ledger.recovery.anchor_check import compare_with_anchor
 from residua.ledger.storage.anchor import Anchor, Anchored, Check, Marks
@@ -385,7 +386,7 @@ def determined(world: World) -> Iterator[None]:
     still = types.SimpleNamespace(monotonic=lambda: 0.0, thread_time=lambda: 0.0)
     with (
         mock.patch.object(uuid, "uuid4", lambda: uuid.UUID(int=ids.getrandbits(128), version=4)),
-        mock.patch.object(faults, "point", world.step),
+        mock.patch.object(write_path, "point", world.step),
         mock.patch.object(early_decisions, "time", still),
         mock.patch.object(group_commit, "time", still),
     ):

@@ -55,12 +55,12 @@ from residua.bounds import LARGEST_EPS, Verdict
 from residua.errors import ArgumentError, TooLargeError
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, response_point
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, as_query, describe, loss_of, mechanism_if_known
-from residua.filters.state import State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.codec import from_dict
 from residua.pld.constructors import identity

@@ -45,10 +45,10 @@ from typing import Any, NamedTuple
 from residua import checks
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError, TooLargeError
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.potential.renyi_commit import Commit, Potential
 from residua.filters.query import Query, as_query, loss_of
-from residua.filters.state import State
 from residua.pld.constructors import identity
 from residua.pld.lattice import supremum
 from residua.pld.order.compare import dominated

@@ -43,9 +43,9 @@ from residua import checks
 from residua.adversary.finite import ACCURACY, RESPONSE_BITS, finite_atoms, irrational_factors
 from residua.bounds import Interval, Verdict
 from residua.errors import ArgumentError
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.query import Query, as_query, describe, loss_of
-from residua.filters.state import State
 from residua.pld.arithmetic.exact import ExactAtoms, Side, floats, from_masses, region
 from residua.pld.constructors import from_exact, identity
 from residua.pld.order.compare import dominated

@@ -44,12 +44,6 @@ FEW_COPIES, MOST_COPIES = 200, 1600
 """How many small queries fit, at least and at most: more of them let the analyst look earlier."""
 FIRST_LOOKS, LAST_LOOKS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.35, 0.65), (0.8, 1.0)
 """When the analyst may look first and last: shares of the small queries that fit."""
-FEW_SIZES, SIZES = 100, 400
-"""Sizes of a last query: for comparing plans, and in the one that is proven."""
-MOST_ENDINGS = 12
-"""Last queries that are proven to fit after a block: more of them reach a little more."""
-ROUNDINGS = 1e-9
-"""Covers the roundings of sums with non-negative terms: 1e6 operations of relative error 2^-50."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,8 @@ def natural_attack(
     checks.require(0.0 < budget.delta(at) < 1.0, "eps", "where delta is between 0 and 1", at)
     game = _Game(budget, at)
     copies = min(max(FEW_COPIES, 16 * rounds), MOST_COPIES)
-    plans = [(game.value(plan, FEW_SIZES), plan) for plan in game.plans(rounds, copies)]
+    # Plans are compared with fewer sizes of a last query than the one that is proven has.
+    plans = [(game.value(plan, 100), plan) for plan in game.plans(rounds, copies)]
     if not plans:
         raise ArgumentError(f"budget must leave room for small queries, got {budget!r}")
     return game.prove(max(plans)[1], progress)
@@ -243,7 +238,7 @@ class _Game:
         after = 0
         blocks: list[Block] = []
         for done, copies in enumerate(reversed(plan.copies), 1):
-            choice = self._choose(plan.size, copies, SIZES)
+            choice = self._choose(plan.size, copies, 400)
             if choice is not None:
                 _, stops = _stop_or_go(choice.height, value, plan.size, after - copies)
                 spent, weights = copies * pure_dp(plan.size), _weights(plan.size, copies)
@@ -256,7 +251,8 @@ class _Game:
             if progress is not None:
                 progress(done, len(plan.copies))
         assert value is not None
-        reached = float(_weights(plan.size, after) @ value) * (1.0 - ROUNDINGS)
+        # Roundings of sums with non-negative terms: 1e6 operations of relative error 2^-50.
+        reached = float(_weights(plan.size, after) @ value) * (1.0 - 1e-9)
         promised = float(self.budget.delta(self.eps))
         return NaturalAttack(
             self.budget, self.eps, promised, reached, plan.size, tuple(reversed(blocks))
@@ -267,7 +263,8 @@ class _Game:
     ) -> tuple[Pld, ...]:
         """Of the best last queries those for the losses that matter most, proven to fit."""
         gain = np.cumsum(weights * choice.height * stops)
-        levels = (np.arange(MOST_ENDINGS) + 0.5) / MOST_ENDINGS * gain[-1]
+        # Twelve: each takes a proof, and more of them reach only a little more.
+        levels = (np.arange(12) + 0.5) / 12 * gain[-1]
         numbers = choice.best[np.minimum(np.searchsorted(gain, levels), gain.size - 1)]
         found = [identity()]
         for number in dict.fromkeys(numbers.tolist()):

@@ -70,13 +70,12 @@ from residua.errors import ArgumentError
 from residua.filters.additive.basic import PureFilter
 from residua.filters.additive.gdp import GdpFilter
 from residua.filters.additive.renyi import order
-from residua.filters.amounts import reported, written
+from residua.filters.amounts import State, reported, written
 from residua.filters.base import Filter
 from residua.filters.costs import renyi_cost
 from residua.filters.potential.plan import PlanFilter
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import GdpResidueFilter
-from residua.filters.state import State
 from residua.filters.target import renyi_budget
 from residua.filters.union.union import UnionFilter
 from residua.pld.constructors import (

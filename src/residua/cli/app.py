@@ -29,7 +29,7 @@ __all__ = ["COMMANDS", "app"]
 
 COMMANDS = {
     "demo": "tools.demo",
-    "mechanisms": "analysis.mechanisms",
+    "mechanisms": "analysis.loss",
     "describe": "analysis.loss",
     "delta": "analysis.loss",
     "epsilon": "analysis.loss",

@@ -6,10 +6,10 @@
 Each filter is a frozen configuration with a pure `decide(state, query)`.
 """
 
+from residua.filters.amounts import State
 from residua.filters.balance import Balance, Detail
 from residua.filters.base import Filter
 from residua.filters.codec import KINDS, from_json
 from residua.filters.decision import Decision
-from residua.filters.state import State
 
 __all__ = ["KINDS", "Balance", "Decision", "Detail", "Filter", "State", "from_json"]

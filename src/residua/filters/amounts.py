@@ -1,4 +1,4 @@
-"""Exact amounts of budget.
+"""Exact amounts of budget, and the states of filters that hold what is left of them.
 
 A filter adds and subtracts thousands of times and must neither drift nor stall, so what is left
 is a rational. A parameter that a person writes denotes the decimal it is written as: ten times
@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -19,16 +20,33 @@ from typing import Any
 
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.sizes import LONGEST_AMOUNT
 
 _LONGEST = 512
 """Bits of the longest denominator that is kept."""
 _DIGITS = 17
 """Digits of a cost that is known through a float: enough to write every float."""
-_TEXT_LIMIT = 1500
-"""Digits that are read: the square of the least `eps` has some seven hundred."""
+SHOWN_DIGITS = 6
+"""Digits of what is left and of recommended parameters: a person reads them, and pastes them back.
+"""
+SHOWN_DOWN = Context(prec=SHOWN_DIGITS, rounding=ROUND_FLOOR)
 _MOST_PLACES = 60
 """Decimal places up to which an amount is written as a decimal, not as a quotient."""
 _FIVES = {5**power: power for power in range(_MOST_PLACES + 1)}
+
+
+@dataclass(frozen=True)
+class State:
+    """A state belongs to one configuration, whose fingerprint it carries."""
+
+    of: str
+
+
+@dataclass(frozen=True)
+class Left(State):
+    """What is left of each of the filter's amounts, exactly."""
+
+    left: tuple[Fraction, ...]
 
 
 def written(value: float) -> Fraction:
@@ -182,7 +200,7 @@ def text(amount: Fraction) -> str:
     return sign + (f"{digits[:-places]}.{digits[-places:]}" if places else digits)
 
 
-def shown(value: float, digits: int = 6, *, up: bool = False) -> str:
+def shown(value: float, digits: int = SHOWN_DIGITS, *, up: bool = False) -> str:
     """A float, as it is written, to some digits: never more than it is, or with `up` never less.
 
     So that what is needed and what is left, where the first is more, read differently.
@@ -198,7 +216,7 @@ def from_text(name: str, given: Any) -> Fraction:
     if not isinstance(given, str):
         raise ArgumentTypeError(f"{name} must be an amount in quotes, got {checks.shown(given)}")
     parts = given.split("/")
-    plain = len(given) <= _TEXT_LIMIT and given.isascii() and len(parts) <= 2
+    plain = len(given) <= LONGEST_AMOUNT and given.isascii() and len(parts) <= 2
     if not plain or not all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts):
         raise ArgumentError(f"{name} must be a decimal or p/q, got {checks.shown(given)}")
     if len(parts) == 2 and int(parts[1]) == 0:

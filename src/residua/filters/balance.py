@@ -31,8 +31,8 @@ from residua.pld.families.symmetric import RandomizedResponse
 from residua.pld.pld import Pld
 
 if TYPE_CHECKING:
+    from residua.filters.amounts import State
     from residua.filters.base import Filter
-    from residua.filters.state import State
 
 ONE_QUERY = "eps of one query"
 """The unit of a component of a union that has no unit: its largest query."""
@@ -41,8 +41,6 @@ RESERVES = ("delta for heavy tails", "delta for unbounded losses")
 
 They are shown beside the units of which a share is made, and do not count towards it.
 """
-_PRINTED_DELTA = 1e-6
-"""The `delta` at which a guarantee without a short description is printed as an `eps`."""
 
 
 @dataclass(frozen=True)
@@ -272,7 +270,8 @@ def guarantee_words(guarantee: Pld) -> str:
             return f"(eps {eps:g}, delta {delta:g})" if delta else f"eps {eps:g}"
         case [], [(shift, sigma, 1)]:
             return f"mu {shown(shift / sigma, up=True)}"
-    eps = max(float(each.epsilon(_PRINTED_DELTA)) for each in directions(guarantee))
+    delta = 1e-6  # At which a guarantee without a short description is printed as an `eps`.
+    eps = max(float(each.epsilon(delta)) for each in directions(guarantee))
     if not eps < math.inf:
         return "none below delta 1" if guarantee.is_infinite else describe(guarantee)
-    return f"(eps {shown(eps, up=True)}, delta {_PRINTED_DELTA:g})"
+    return f"(eps {shown(eps, up=True)}, delta {delta:g})"

@@ -25,20 +25,18 @@ from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
+from residua.bounds import LARGEST_EPS
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive
+from residua.filters.amounts import State
 from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision, too_expensive
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_query, describe, relation_of
-from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld
 from residua.work_limit import OPERATIONS, limited
-
-MOST_EPS = 600.0
-"""The largest `eps` of a randomized response."""
 
 DecreasingCost = Callable[[Fraction], tuple[Fraction, Fraction] | None]
 
@@ -210,7 +208,7 @@ class Filter(ABC):
     @property
     def most_eps(self) -> float:
         """The largest `eps` that is tried in the search for the largest `eps`-DP query."""
-        return MOST_EPS
+        return LARGEST_EPS
 
     @property
     @abstractmethod

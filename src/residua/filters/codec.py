@@ -19,9 +19,9 @@ from typing import Any, get_args, get_type_hints
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.query import as_mechanism
-from residua.filters.state import State
 from residua.mechanisms.codec import KINDS as MECHANISMS
 from residua.mechanisms.codec import check_size, parsed_json
 from residua.mechanisms.codec import from_dict as mechanism_from_dict

@@ -128,20 +128,15 @@ def without_infinity(loss: Pld) -> Pld | None:
     return composition(kept)
 
 
-_WIDTH = 1e-6
-"""The relative width of bounds of a divergence from which on the zCDP parameter bounds it too."""
-_NOTHING = Fraction(0)
-
-
 def gaussian_variance(loss: Pld) -> Fraction:
     """`mu²` of the Gaussian part, for the parameters as they are written."""
-    return _NOTHING if loss.gaussian is None else _of_parts(tuple(loss.gaussian.parts))
+    return Fraction(0) if loss.gaussian is None else _of_parts(tuple(loss.gaussian.parts))
 
 
 # By the parts: equal PLDs may have been written differently.
 @lru_cache(maxsize=1024)
 def _of_parts(parts: tuple[tuple[float, float, int], ...]) -> Fraction:
-    return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), _NOTHING)
+    return sum((n * (written(d) / written(s)) ** 2 for d, s, n in parts), Fraction(0))
 
 
 def without_gaussian(loss: Pld) -> Pld:
@@ -157,7 +152,7 @@ def renyi_cost(loss: Pld, alpha: float) -> Fraction | None:
 def renyi_costs(loss: Pld, alphas: tuple[float, ...]) -> tuple[Fraction | None, ...]:
     """The same at several orders."""
     variance = gaussian_variance(loss)
-    costs = [variance * written(alpha) / 2 if variance else _NOTHING for alpha in alphas]
+    costs = [variance * written(alpha) / 2 if variance else Fraction(0) for alpha in alphas]
     if not loss.terms:
         return tuple(costs)
     rests = _renyi(without_gaussian(loss), alphas)
@@ -174,8 +169,8 @@ def _renyi(rest: Pld, alphas: tuple[float, ...]) -> tuple[Fraction | None, ...]:
     costs: list[Fraction | None] = []
     for alpha, low, high in zip(alphas, lows.tolist(), highs.tolist(), strict=True):
         cost = high
-        if math.isfinite(high) and high > low * (1.0 + _WIDTH):
-            # Quotients have no digits left for tiny losses; `α rho` has.
+        if math.isfinite(high) and high > low * (1.0 + 1e-6):
+            # Wide bounds: quotients have no digits left for tiny losses; `α rho` has.
             cost = min(high, float(np.nextafter(alpha * zcdp_parameter(rest), np.inf)))
         costs.append(rounded_up(cost) if math.isfinite(high) else None)
     return tuple(costs)

@@ -32,9 +32,9 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from residua.filters.amounts import Left, State
 from residua.filters.noise import is_sampled
 from residua.filters.query import Query
-from residua.filters.state import Left, State
 from residua.work_limit import OPERATIONS, UNLIMITED, limited
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ SLACK = 1e-9
 """How far a charge may be above the exact cost, relatively, for what is counted in jumps."""
 _PARTS = (1 / 4, 1 / 32, 1 / 256)
 """How much of what is left a jump takes, in turn until the count is certain."""
-_ENOUGH = 10**5
-"""With so many requests the last of these is not needed to tell the noise to six digits."""
 _ULPS = 2.0**-50
 """More than the relative error of a few operations."""
 
@@ -239,7 +237,8 @@ def at_least(
     Raises `WideError` where bounds of a cost are seen to be further apart than `slack`.
     """
     narrow = [_narrow(cost, slack) for cost in costs]
-    for part in _PARTS[: 2 if n >= _ENOUGH else 3]:
+    # Of many requests the shortest jumps are not needed to tell the noise to six digits.
+    for part in _PARTS[: 2 if n >= 10**5 else 3]:
         if _follow(float(left), narrow, n, slack, part, upper=False) == n:
             return True
         if _follow(float(left), narrow, n, slack, part, upper=True) < n:

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from residua.errors import TooExpensive
+from residua.filters.amounts import State
 from residua.filters.balance import Balance
 from residua.filters.query import Query, describe
-from residua.filters.state import State
 from residua.work_limit import OPERATIONS, attempt
 
 if TYPE_CHECKING:

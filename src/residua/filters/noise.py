@@ -15,6 +15,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 from itertools import pairwise
 
 from residua.errors import ArgumentError
+from residua.filters.amounts import SHOWN_DIGITS, SHOWN_DOWN
 from residua.filters.costs import is_only_delta
 from residua.filters.query import Query
 from residua.mechanisms.composition import Composed, SelfComposed
@@ -39,23 +40,12 @@ _SHRINKING = ("eps", "mu")
 """Fields that are loss: they shrink as the noise grows."""
 _SQUARES = ("rho", "xi")
 """Fields that shrink with the square of it, as do Rényi bounds (`epsilons`)."""
-_DIGITS = 6
-"""To how many digits a parameter is recommended: a person reads it, and pastes it back."""
-_SIX_DIGITS = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _LEAST_EPS = Decimal("1e-12")
 """The least `eps` of one query that is looked for; where there is less than 1, this share of it."""
 _MOST = 2.0**40
 """The most noise, and one over the least, that is tried, as a multiple of what was asked."""
 _FAR = 2.0**10
 """More noise than this many times what was asked is recommended only if fewer steps do not fit."""
-_ROUNDS = 30
-"""How often a bracket is split at most: more than a relative width of 1e-8 takes."""
-_COARSE, _COARSE_DIGITS, _COARSE_ROUNDS, _UPWARDS = 1.02, 3, 8, 0.7
-"""How closely the noise of long compositions is found, to how many digits, in how many rounds, and
-where their bracket is split on a logarithmic scale. Each candidate may take seconds to decide, and
-those with much noise take less."""
-_NEXT, _FARTHEST = 1e-3, 1 << 15
-"""Steps of the logarithm of the noise where candidates are slow to weigh, and how many at most."""
 
 Queries = tuple[Query, ...]
 Noisy = Callable[[float, int | None], Queries | None]
@@ -153,18 +143,23 @@ def least_above(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     """
     if fits(query):
         return query
+
+    def moved_by(steps: float) -> Query | None:
+        """With more noise, by steps of a thousandth of its logarithm."""
+        return scale_noise(query, math.exp(1e-3 * steps), SHOWN_DIGITS)
+
     low, high, best = 0.0, 1.0, None
     while best is None:
-        if high > _FARTHEST:
+        if high > 1 << 15:  # That is more than `e^16` times the noise.
             return None
-        moved = scale_noise(query, math.exp(_NEXT * high), _DIGITS)
+        moved = moved_by(high)
         if moved is not None and fits(moved):
             best = moved
         else:
             low, high = high, 2.0 * high
     while high > low + 1.0:
         middle = 0.5 * (low + high)
-        moved = scale_noise(query, math.exp(_NEXT * middle), _DIGITS)
+        moved = moved_by(middle)
         if moved is not None and fits(moved):
             best, high = moved, middle
         else:
@@ -187,7 +182,7 @@ def least(
         most: the most noise that is tried.
         coarse: find the noise to a few percent only, and three digits.
     """
-    digits = _COARSE_DIGITS if coarse else None
+    digits = 3 if coarse else None
 
     def good(ratio: float) -> bool:
         candidate = make(ratio, digits)
@@ -206,9 +201,11 @@ def least(
                 return None
             low = high
     if coarse:
-        return make(_bisect(low, high, good, _COARSE, _COARSE_ROUNDS, _UPWARDS)[1], digits)
-    low, high = _bisect(low, high, good, 1.0 + 1e-8, _ROUNDS)
-    for digits in (_DIGITS, 9, 12, None):
+        # Each candidate may take seconds to decide, and those with much noise take less.
+        return make(_bisect(low, high, good, 1.02, rounds=8, part=0.7)[1], digits)
+    # Thirty rounds: more than this width takes.
+    low, high = _bisect(low, high, good, 1.0 + 1e-8, rounds=30)
+    for digits in (SHOWN_DIGITS, 9, 12, None):
         for ratio in (low, high):
             candidate = make(ratio, digits)
             if candidate is not None and fits(candidate):
@@ -309,25 +306,25 @@ def largest_eps(admits: Callable[[float], bool], most: float = 600.0) -> float:
     def fits(eps: Decimal) -> bool:
         return admits(float(eps))
 
-    top = _SIX_DIGITS.create_decimal(repr(most))
+    top = SHOWN_DOWN.create_decimal(repr(most))
     if not top:
         return 0.0
     low = high = min(Decimal(1), top)
     step, least = Decimal(4), min(_LEAST_EPS, _LEAST_EPS * top)
     if fits(low):
-        while low < top and fits(high := min(_SIX_DIGITS.multiply(low, step), top)):
+        while low < top and fits(high := min(SHOWN_DOWN.multiply(low, step), top)):
             low = high
         if low == top:
             return float(low)
     else:
-        while not fits(low := max(_SIX_DIGITS.divide(high, step), least)):
+        while not fits(low := max(SHOWN_DOWN.divide(high, step), least)):
             high, step = low, step * step
             if low == least:
                 return 0.0
     while low * 2 < high:
-        middle = _SIX_DIGITS.create_decimal(_SIX_DIGITS.sqrt(low * high))
+        middle = SHOWN_DOWN.create_decimal(SHOWN_DOWN.sqrt(low * high))
         low, high = (middle, high) if fits(middle) else (low, middle)
-    while low < (middle := _SIX_DIGITS.divide(low + high, Decimal(2))) < high:
+    while low < (middle := SHOWN_DOWN.divide(low + high, Decimal(2))) < high:
         low, high = (middle, high) if fits(middle) else (low, middle)
     return float(low)
 

@@ -26,9 +26,6 @@ from residua.pld.constructors import gaussian
 from residua.pld.pld import Pld
 from residua.work_limit import remembered
 
-_HALVINGS = 60
-"""How often an interval is halved at most: then its ends are next to each other, or next to 0."""
-
 
 def target(eps: Any, delta: Any) -> tuple[float, float]:
     """Check a target; both must be positive, `R_{eps,delta}` a PLD, and `delta` below 1."""
@@ -68,7 +65,7 @@ def gaussian_bracket(eps: float, delta: float, width: float = 0.0) -> tuple[floa
     low, high = 0.0, 1.0
     while fits(high):
         low, high = high, 2.0 * high
-    for _ in range(_HALVINGS):
+    for _ in range(60):  # Then the ends are next to each other, or next to 0.
         if high - low <= width * high:
             break
         middle = 0.5 * (low + high)
@@ -88,8 +85,8 @@ def alone_words(eps: float, delta: float) -> str:
     return f"by itself it needs eps {amounts.shown(eps, up=True)} at delta {delta:g}"
 
 
-_PRECISION, _KEPT = 40, 20
-"""Digits of decimals on the way, and of the result."""
+_RESULT = Context(prec=20, rounding=ROUND_FLOOR)
+"""The digits of a result; on the way to it there are forty."""
 _SLACK = Decimal("1e-30")
 """A division by `α - 1 >= 1e-9` may cost nine of the forty digits."""
 
@@ -101,14 +98,14 @@ def renyi_budget(alpha: Fraction, eps: Fraction, delta: Fraction) -> Fraction:
     By this conversion; 0 where it allows nothing.
     """
     with localcontext() as context:
-        context.prec = _PRECISION
+        context.prec = 40
         a, e, d = (Decimal(v.numerator) / Decimal(v.denominator) for v in (alpha, eps, delta))
         first, second = (a * d).ln() / (a - 1), (1 - 1 / a).ln()
         # The terms may cancel: what is rounded is their size, not that of the difference.
         rho = e + first - second - (e + abs(first) + abs(second)) * _SLACK
     if rho <= 0:
         return Fraction(0)
-    return Fraction(Context(prec=_KEPT, rounding=ROUND_FLOOR).create_decimal(rho))
+    return Fraction(_RESULT.create_decimal(rho))
 
 
 @remembered(maxsize=256)
@@ -139,8 +136,4 @@ def zcdp_budget(eps: Fraction, delta: Fraction) -> Fraction:
     """The largest `rho` (but 1e-9) for which `rho`-zCDP implies `(eps, delta)`-DP."""
     alpha = best_order(eps, delta)
     rho = renyi_budget(alpha, eps, delta) / alpha
-    return Fraction(
-        Context(prec=_KEPT, rounding=ROUND_FLOOR).divide(
-            Decimal(rho.numerator), Decimal(rho.denominator)
-        )
-    )
+    return Fraction(_RESULT.divide(Decimal(rho.numerator), Decimal(rho.denominator)))

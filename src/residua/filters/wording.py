@@ -10,20 +10,17 @@ so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
-from residua.filters.amounts import root_down, root_up, shown
+from residua.filters.amounts import SHOWN_DIGITS, SHOWN_DOWN, root_down, root_up, shown
 
 Amounts = tuple[tuple[str, Fraction], ...]
 """Units, and how much there is of each."""
 SQUARES = "mu²"
 """The unit in which Gaussians add up; its root is shown beside it."""
 
-_DIGITS = 6
-"""As many as a recommended query has (`noise.py`), which is never more than what is left."""
-_DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
-_UP = Context(prec=_DIGITS, rounding=ROUND_CEILING)
+_UP = Context(prec=SHOWN_DIGITS, rounding=ROUND_CEILING)
 _EXACT = Context(prec=2000)
 """Differences of what is shown: amounts are at least about 1e-300."""
 _MOST = 4
@@ -33,7 +30,7 @@ _MOST = 4
 def rounded(amount: Fraction, *, up: bool = False) -> Decimal:
     """An amount to six digits: never more than it is, or with `up` never less."""
     top, bottom = amount.as_integer_ratio()
-    return (_UP if up else _DOWN).divide(Decimal(top), Decimal(bottom))
+    return (_UP if up else SHOWN_DOWN).divide(Decimal(top), Decimal(bottom))
 
 
 def difference(more: Decimal, less: Decimal) -> Decimal:
@@ -43,7 +40,7 @@ def difference(more: Decimal, less: Decimal) -> Decimal:
 
 def number(value: Decimal) -> str:
     """All digits of a number, without zeros at the end."""
-    short = f"{float(value):.{_DIGITS}g}"
+    short = f"{float(value):.{SHOWN_DIGITS}g}"
     return short if Decimal(short) == value else format(value.normalize(_EXACT), "f")
 
 
@@ -84,7 +81,7 @@ def _cost(before: Fraction, after: Fraction) -> str:
     high, low = rounded(before), rounded(after)
     if high == low and before != after:
         # Less than a unit of the last digit.
-        return f"< {number(Decimal(1).scaleb(high.adjusted() - _DIGITS + 1))}"
+        return f"< {number(Decimal(1).scaleb(high.adjusted() - SHOWN_DIGITS + 1))}"
     return number(difference(high, low))
 
 

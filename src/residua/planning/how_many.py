@@ -20,6 +20,7 @@ import numpy as np
 
 from residua import checks
 from residua.errors import ArgumentError
+from residua.filters.amounts import State
 from residua.filters.base import DecreasingCost, Filter
 from residua.filters.counting import (
     MOST,
@@ -34,7 +35,6 @@ from residua.filters.counting import (
 )
 from residua.filters.noise import Noisy, Queries, least, private_side, scale_noise
 from residua.filters.query import Query, as_query
-from residua.filters.state import State
 from residua.mechanisms import relations
 from residua.mechanisms.sampled import SubsampledGaussian
 from residua.pld.constructors import gaussian, laplace, pure_dp

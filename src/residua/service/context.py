@@ -20,8 +20,13 @@ from starlette.requests import Request
 from residua.ledger.api.ledger import Ledger
 from residua.ledger.operations.early_decisions import Compute
 from residua.service.auth import Authenticator, Caller, TokenStore
-from residua.service.connections import Connections
-from residua.service.limits import ANONYMOUS_BURST, ANONYMOUS_RATE, RateLimiter, WorkerThreads
+from residua.service.limits import (
+    ANONYMOUS_BURST,
+    ANONYMOUS_RATE,
+    Connections,
+    RateLimiter,
+    WorkerThreads,
+)
 from residua.service.metrics import Metrics
 from residua.service.pool import NotHere, Pool, not_here, while_connected
 from residua.service.problems import Problem

@@ -26,8 +26,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from residua.service import limits, logs, problems
-from residua.service.connections import Connections
 from residua.service.context import ServiceContext
+from residua.service.limits import Connections
 from residua.service.metrics import Metrics
 from residua.service.problems import Problem
 from residua.service.settings import Settings

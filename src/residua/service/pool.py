@@ -30,8 +30,6 @@ QUEUE = 256
 """Requests that wait for a worker; a quarter of them may be of one principal."""
 NICE = 10
 """The niceness of workers: cheap requests must not wait for the processor."""
-MOST_ASKED = 1000
-"""Computations after which a worker is replaced, with all that it keeps in caches."""
 IDLE = 60.0
 """Seconds after which a worker without work is ended."""
 
@@ -116,7 +114,8 @@ class Pool:
         """A slot is done, and its process, if it has one, can be used again."""
         with self._lock:
             self._busy.discard(slot)
-            if worker is not None and worker.asked < MOST_ASKED:
+            # In time it is replaced, with all that it keeps in caches.
+            if worker is not None and worker.asked < 1000:
                 self._idle.append((time.monotonic(), worker))
                 worker = None
         if worker is not None:

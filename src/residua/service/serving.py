@@ -22,19 +22,12 @@ from residua.errors import ArgumentError
 from residua.ledger.api.opening import open_ledger
 from residua.service import logs
 from residua.service.app import create_app
-from residua.service.connections import timed_protocol
 from residua.service.context import ServiceContext, open_context
+from residua.service.limits import timed_protocol
 from residua.service.settings import Settings
 
-_YOUNG = 2_000
-"""Objects made since the last look for garbage among new objects. A sampled query leaves hundreds,
-and arrays hang on them: with ten times as many, its garbage spread over the heap."""
 _COLLECT_EVERY = 60.0
 """Seconds from one look for garbage among all objects to the next, which takes some 20 ms."""
-_ARENAS = 2
-"""Heaps of the C library that threads share; each keeps what was freed in it for itself."""
-_LARGE, _KEPT_FREE = 256 * 1024, 1024 * 1024
-"""Bytes from which a block is mapped by itself, and free bytes that a heap may keep."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -146,9 +139,12 @@ def limit_heaps() -> None:
         library = ctypes.CDLL(None)
         library.gnu_get_libc_version  # noqa: B018 (there is none elsewhere)
         for name, parameter, value in (
-            ("MALLOC_ARENA_MAX", -8, _ARENAS),
-            ("MALLOC_MMAP_THRESHOLD_", -3, _LARGE),
-            ("MALLOC_TRIM_THRESHOLD_", -1, _KEPT_FREE),
+            # Heaps that threads share; each keeps what was freed in it for itself.
+            ("MALLOC_ARENA_MAX", -8, 2),
+            # Bytes from which a block is mapped by itself.
+            ("MALLOC_MMAP_THRESHOLD_", -3, 256 * 1024),
+            # Free bytes that a heap may keep.
+            ("MALLOC_TRIM_THRESHOLD_", -1, 1024 * 1024),
         ):
             if name not in os.environ:
                 library.mallopt(parameter, value)
@@ -158,7 +154,9 @@ def _settle_memory() -> None:
     """Look for garbage less often, and never among what was there at the start."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_YOUNG)
+    # New objects from one look to the next. A sampled query leaves hundreds, and arrays hang on
+    # them: with ten times as many, its garbage spread over the heap.
+    gc.set_threshold(2_000)
 
 
 def _collect_garbage(loop: asyncio.AbstractEventLoop) -> None:

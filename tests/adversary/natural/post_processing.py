@@ -34,9 +34,9 @@ from residua.adversary.rule import as_rounds
 from residua.adversary.strategy import STOP, Strategy
 from residua.bounds import Floats
 from residua.errors import ArgumentError
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.query import describe
-from residua.filters.state import State
 from residua.pld.lattice import kernel
 from residua.pld.pld import Pld
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import residua as rz
-from residua.filters.amounts import written
-from residua.filters.state import Left
+from residua.filters.amounts import Left, written
 from residua.individual.cost_model import IndividualFilter, pricing_for, units_of
 from residua.individual.pricing import default_levels, quotient
 

@@ -17,9 +17,9 @@ from hypothesis import given, settings
 
 import residua as rz
 from batches import Call, many
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.query import describe
-from residua.filters.state import State
 from residua.ledger.domain import rules, set_aside
 from residua.ledger.domain.set_aside import set_aside_in
 from residua.ledger.operations.early_decisions import QUICK, Slow

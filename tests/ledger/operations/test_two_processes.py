@@ -13,7 +13,7 @@ from sqlalchemy import select, update
 
 import residua as rz
 from residua.ledger.domain import clock
-from residua.ledger.operations import faults
+from residua.ledger.operations import committer
 from residua.ledger.storage import rows, schema
 from residua.ledger.storage.anchor import FileAnchor
 from residua.mechanisms import Gaussian, PureDp
@@ -221,7 +221,7 @@ def test_what_an_interrupted_caller_changed_is_read_again(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
-        during.setattr(faults, "point", pressed)
+        during.setattr(committer, "point", pressed)
         ledger.create_budget("part", rz.PureFilter(1.0), parent="whole", partition="p")
     if point == "written":
         assert ledger.spend("whole", PureDp(1.0)).admitted
@@ -244,7 +244,7 @@ def test_the_key_tells_an_interrupted_caller_what_was_decided(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as during, pytest.raises(KeyboardInterrupt):
-        during.setattr(faults, "point", pressed)
+        during.setattr(committer, "point", pressed)
         ledger.spend("b", PureDp(0.125), key="k")
     receipt = ledger.spend("b", PureDp(0.125), key="k")
     assert receipt.admitted and receipt.replayed == (point == "committed")

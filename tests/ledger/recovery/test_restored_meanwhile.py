@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import residua as rz
-from residua.ledger.operations import faults
+from residua.ledger.operations import committer
 
 pytestmark = pytest.mark.needs("sqlalchemy")
 
@@ -77,7 +77,7 @@ def test_between_the_commit_and_the_anchor(
             restore()
             assert other.spend("b", REST, key="other").admitted
 
-    monkeypatch.setattr(faults, "point", pause)
+    monkeypatch.setattr(committer, "point", pause)
     with pytest.raises(rz.OutcomeUnknown, match="a backup was restored"):
         one.spend("b", REST, key="one")
     with pytest.raises(rz.ReadOnlyLedger):

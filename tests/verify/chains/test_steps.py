@@ -15,9 +15,9 @@ from filters.catalogue import CATALOGUE, DESCRIBED
 from mechanisms.examples import GOLDEN
 from residua import mechanisms as m
 from residua.filters import amounts
+from residua.filters.amounts import Left
 from residua.filters.potential.renyi_commit import Commit
 from residua.filters.query import as_mechanism
-from residua.filters.state import Left
 from residua.provable import unprovable
 from residua.records import canonical, digest
 from residua.verify import Report, verify_records

@@ -1,4 +1,4 @@
-"""Commands that read privacy losses: `describe`, `delta`, `epsilon` and `order`.
+"""Commands on mechanisms and their losses: `mechanisms`, `describe`, `delta`, `epsilon`, `order`.
 
 Where the loss had to be discretised there are two PLDs, one above and one below it. The upper end
 of an interval is read from the first and the lower end from the second, so its width contains the
@@ -6,6 +6,8 @@ error of discretising.
 """
 
 import math
+import shutil
+import textwrap
 from collections.abc import Callable, Sequence
 from operator import methodcaller
 from pathlib import Path
@@ -381,3 +383,87 @@ def _witness(witness: "Witness | None") -> dict[str, float | str] | None:
     if witness is None:
         return None
     return {"x": output.number(witness.x), "gap": output.number(witness.gap)}
+
+
+# -- the kinds of mechanism --------------------------------------------------------------------
+
+
+@command(app)
+def mechanisms(
+    kind: str | None = None,
+) -> Result:
+    """List the mechanisms and their parameters.
+
+    For each mechanism, show its parameters, the dominating pair that gives its privacy loss, the
+    reference for that pair, and the neighbouring relations that are supported.
+
+    Operands:
+      kind (KIND): Show this kind in detail.
+
+    Example:
+      residua mechanisms
+      residua mechanisms laplace
+    """
+    from residua.mechanisms import KINDS
+
+    chosen = list(KINDS.values()) if kind is None else [descriptions.kind_named(kind)]
+    shown = {"mechanisms": [_kind_as_data(cls) for cls in chosen]}
+    return Result(shown, lambda: _print_all(chosen) if kind is None else _print_one(chosen[0]))
+
+
+def _print_all(chosen: list[type["Mechanism"]]) -> None:
+    wide = max(len(cls.kind) for cls in chosen) + 2
+    columns = max(shutil.get_terminal_size().columns, wide + 40)
+    for cls in chosen:
+        lines = [
+            ", ".join(str(p) for p in descriptions.parameters(cls)),
+            cls.pair,
+            cls.reference,
+            ", ".join(cls.relations),
+        ]
+        for place, line in enumerate(lines):
+            name = cls.kind if place == 0 else ""
+            print(
+                textwrap.fill(
+                    line,
+                    columns,
+                    initial_indent=f"{name:<{wide}}",
+                    subsequent_indent=" " * (wide + 2),
+                )
+            )
+        print()
+    print("residua mechanisms KIND shows one in detail; residua describe computes its loss")
+
+
+def _print_one(cls: type["Mechanism"]) -> None:
+    print(descriptions.summary(cls))
+    rows = [
+        (p.name, p.type, "required" if p.required else p.shown)
+        for p in descriptions.parameters(cls)
+    ]
+    output.print_table(f"\n{cls.kind}", ("parameter", "type", "default"), rows)
+    output.print_fields(
+        [
+            ("pair", cls.pair),
+            ("reference", cls.reference),
+            ("relations", ", ".join(cls.relations)),
+            ("json", descriptions.shape(cls)),
+            ("flag", descriptions.usage(cls)),
+        ]
+    )
+
+
+def _kind_as_data(cls: type["Mechanism"]) -> dict[str, Any]:
+    parameters = []
+    for p in descriptions.parameters(cls):
+        default = {} if p.required else {"default": p.default}
+        parameters.append({"name": p.name, "type": p.type, "required": p.required, **default})
+    return {
+        "kind": cls.kind,
+        "version": cls.version,
+        "summary": descriptions.summary(cls),
+        "parameters": parameters,
+        "pair": cls.pair,
+        "reference": cls.reference,
+        "relations": list(cls.relations),
+    }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from residua.filters import Filter
-    from residua.filters.state import State
+    from residua.filters.amounts import State
     from residua.planning import Workload
     from residua.planning.how_many import Progress
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
+from residua.filters.amounts import Left, State
 from residua.filters.balance import Detail, make_details
 from residua.filters.base import AdditivePart, Filter, check_relation
 from residua.filters.costs import split
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query
-from residua.filters.state import Left, State
 from residua.filters.wording import Amounts
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.pld import Pld

@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import State
 from residua.filters.budgets import ApproximateDpBudget
 from residua.filters.costs import (
     largest_eps,
@@ -25,7 +26,6 @@ from residua.filters.costs import (
     stated_eps,
     without_infinity,
 )
-from residua.filters.state import State
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld

@@ -13,8 +13,8 @@ from typing import ClassVar
 from residua import checks
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import Left, State
 from residua.filters.costs import gaussian_variance, stated_gdp, without_gaussian
-from residua.filters.state import Left, State
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
 from residua.pld.constructors import gaussian, pure_dp

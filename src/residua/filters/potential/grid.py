@@ -72,10 +72,6 @@ from residua.pld.curve import right_half
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 
-_LEAST_TAIL = 1e-8
-"""Tails of one query beyond this share of `delta` are cut (upwards)."""
-_ACCURACY = 1e-7
-"""The accuracy in `eps` of the curves: masses are second differences, which lose digits."""
 MARGIN = 1e-9
 """The relative margin of the residue condition (`Step.allowed`)."""
 
@@ -191,8 +187,6 @@ class Step:
         return self.masses.size * TINY
 
 
-_BLOCK = 128
-"""Points of a curve that are read at a time."""
 _NOTHING = np.empty(0), np.empty(0)
 
 
@@ -203,7 +197,8 @@ def step_of(grid: Grid, loss: Pld) -> Step:
     t = np.arange(2.0 * grid.half + 1.0) * d
     work(100.0 * t.size)
     sides = directions(loss)
-    cut = _until_flat((sides[0], sides[-1]), t, _LEAST_TAIL * grid.delta)
+    # Smaller tails of one query do not matter; they are cut upwards.
+    cut = _until_flat((sides[0], sides[-1]), t, 1e-8 * grid.delta)
     last = cut[0][0].size - 1
     (right_lo, right_hi), (left_lo, left_hi) = cut
     # A curve that is cut is constant from there on.
@@ -231,12 +226,14 @@ def _until_flat(sides: tuple[Pld, Pld], t: Floats, tail: float) -> list[tuple[Fl
     """
 
     def read(side: Pld, at: Floats) -> tuple[Floats, Floats]:
-        return right_half(side, at, 4.0 * U * at, _ACCURACY)
+        # More accurate than usual: masses are second differences, which lose digits.
+        return right_half(side, at, 4.0 * U * at, 1e-7)
 
     floors = [float(read(side, t[-1:])[0][0]) for side in sides]
     curves: list[tuple[Floats, Floats]] = []
-    for start in range(0, t.size, _BLOCK):
-        blocks = [read(side, t[start : start + _BLOCK]) for side in sides]
+    size = 128
+    for start in range(0, t.size, size):
+        blocks = [read(side, t[start : start + size]) for side in sides]
         curves = [
             (np.append(lo, more_lo), np.append(hi, more_hi))
             for (lo, hi), (more_lo, more_hi) in zip(curves or [_NOTHING] * 2, blocks, strict=True)
@@ -265,9 +262,6 @@ def _freeze(array: Floats) -> Floats:
     return array
 
 
-GROWTH = 1.0 + 4.0 * MARGIN
-"""Every level lies above what it is made of by slightly more than the margin of the residue
-condition: where curves touch, the check would otherwise have to go down to the next that do not."""
 PARTS = 1 << 12
 """A level has so many parts; what a state has left is counted in them."""
 
@@ -342,7 +336,9 @@ def value_table(grid: Grid, items: Sequence[Item]) -> Table:
         for item in items:
             if item.price <= s:
                 np.maximum(level, item.step.after(levels[s - item.price]), out=level)
-        level *= GROWTH
+        # A level lies above what it is made of by slightly more than the margin of the residue
+        # condition: where curves touch, the check would otherwise go down to the next that do not.
+        level *= 1.0 + 4.0 * MARGIN
         if not grid.fits(level):
             break
         levels.append(level)

@@ -27,6 +27,7 @@ from residua import checks
 from residua.bounds import Floats
 from residua.errors import ArgumentError
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import renyi_cost, response_eps
@@ -34,7 +35,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.potential.grid import PARTS, Grid, Item, Table, grid_for, step_of, value_table
 from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
-from residua.filters.state import State
 from residua.filters.target import (
     alone_words,
     largest_mu,
@@ -45,17 +45,6 @@ from residua.filters.target import (
 from residua.pld.constructors import approximate_dp, pure_dp
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property
-
-_LEVELS, _MOST_LEVELS = 200, 1000
-_CHEAPEST = 2
-"""There are more levels than usual where a query would cost less than so many."""
-_BELOW = 0.65
-"""Where prices are taken: this share of `alpha - 1` at the best order."""
-_LARGEST = 0.8
-"""The largest price, as a share of all levels, of a query that fits by itself."""
-_DUST = 0.05
-"""The share of `delta` that the table can spend on far tails: without it a Gaussian of a size that
-is not listed could never be covered."""
 
 
 @dataclass(frozen=True)
@@ -204,13 +193,21 @@ def _listed(
     orders = [order_for(loss, eps, delta) for loss in some]
     if not orders:
         return ()
-    alpha = float(f"{1.0 + _BELOW * (min(orders) - 1.0):.6g}")
+    # Prices are taken somewhat below the best order, and what fits by itself costs four fifths of
+    # all levels at most.
+    alpha = float(f"{1.0 + 0.65 * (min(orders) - 1.0):.6g}")
     whole = approximate_dp(eps, delta)
-    costs = {loss: min(_share(loss, alpha, eps, delta), _LARGEST) for loss in some if loss <= whole}
+    costs = {loss: min(_share(loss, alpha, eps, delta), 0.8) for loss in some if loss <= whole}
     if not costs:
         return ()
-    levels = min(_MOST_LEVELS, max(_LEVELS, math.ceil(_CHEAPEST / min(costs.values()))))
+    # Enough for the cheapest query to cost two.
+    levels = _level_count(math.ceil(2 / min(costs.values())))
     return tuple((loss, max(1, round(share * levels))) for loss, share in costs.items())
+
+
+def _level_count(wanted: float) -> float:
+    """A number of levels near the one wanted: each takes memory, and few make prices coarse."""
+    return min(max(200, wanted), 1000)
 
 
 def _share(loss: Pld, alpha: float, eps: float, delta: float) -> float:
@@ -227,7 +224,7 @@ def _table(grid: Grid, listed: tuple[tuple[Pld, int], ...]) -> Table:
     alpha = order_for(pure_dp(min(grid.eps, 0.1)), grid.eps, grid.delta)
     shares = [(price, _share(loss, alpha, grid.eps, grid.delta)) for loss, price in listed]
     about = max((price / share for price, share in shares if share < math.inf), default=0.0)
-    levels = min(max(_LEVELS, about), _MOST_LEVELS)
-    dust = approximate_dp(0.0, _DUST * grid.delta / levels)
+    # Some `delta` for far tails: without it a Gaussian of a size that is not listed is not covered.
+    dust = approximate_dp(0.0, 0.05 * grid.delta / _level_count(about))
     items = [Item(step_of(grid, loss), price) for loss, price in (*listed, (dust, 1))]
     return value_table(grid, items)

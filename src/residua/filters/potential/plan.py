@@ -30,13 +30,13 @@ from typing import Any, ClassVar, NamedTuple
 from residua import checks
 from residua.errors import ArgumentError
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import gaussian_variance, leaves, without_gaussian
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, as_list, as_query, describe, loss_of, mechanism_if_known
 from residua.filters.residue.gdp_residue import rest_bounds
-from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.wording import SQUARES
 from residua.mechanisms.composition import SelfComposed
@@ -51,10 +51,6 @@ from residua.provable import LARGEST_SHARE
 from residua.provable.forms import MOST_OUTCOMES
 from residua.work_limit import remembered, remembered_property
 
-_MARGIN, _LEAST_MARGIN = 1e-2, 1e-6
-"""The share of `delta` that a plan leaves unless its outcomes can be written out: the verifier
-composes on a lattice then, and its bounds are a little wider, the more so the smaller the queries
-are beside `eps`."""
 _NOT_COVERED = "is not covered by what is left of the plan"
 
 
@@ -408,12 +404,17 @@ def _factors(loss: Pld) -> list[tuple[Query, int]]:
 
 
 def usable_delta(counts: dict[Pld, int], eps: float, delta: float) -> float:
-    """The `delta` that a plan of so many of each loss may use."""
+    """The `delta` that a plan of so many of each loss may use.
+
+    Unless its outcomes can be written out, it leaves between 1e-6 and 1e-2 of it: the verifier
+    composes on a lattice then, and its bounds are a little wider, the more so the smaller the
+    queries are beside `eps`.
+    """
     if _is_listed(counts):
         return delta
     least = min(float(kind.delta(0.0)) for kind, n in counts.items() if n and kind.terms)
-    share = _MARGIN * min(1.0, eps / (LARGEST_SHARE * least))
-    return delta * (1.0 - max(share, _LEAST_MARGIN))
+    share = 1e-2 * min(1.0, eps / (LARGEST_SHARE * least))
+    return delta * (1.0 - max(share, 1e-6))
 
 
 @remembered(maxsize=64)

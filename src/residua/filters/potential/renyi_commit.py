@@ -38,6 +38,7 @@ from residua.bounds import Floats
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.renyi import MOST_ORDER, order
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
@@ -46,7 +47,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import least_noise
 from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
-from residua.filters.state import State
 from residua.filters.target import best_order, renyi_budget, target
 from residua.filters.wording import Amounts
 from residua.mechanisms.composition import Composed, SelfComposed
@@ -55,11 +55,8 @@ from residua.pld.constructors import approximate_dp, gaussian, identity
 from residua.pld.pld import Pld
 from residua.work_limit import remembered, remembered_property, work
 
-_WIDTH, _ROUNDS, _CELLS = 1e-7, 60, 64
-"""The potential of a budget is found to this relative width, in at most so many rounds of halving
-cells, of which there are so many at first."""
 _SLACK = 1e-12
-"""The relative error of arithmetic on it."""
+"""The relative error of arithmetic on the potential of a budget."""
 
 
 @dataclass(frozen=True)
@@ -405,12 +402,13 @@ def _one_way(budget: Pld, alpha: float) -> float:
     right = min(top, _right_end(budget, s, constant, best))
     if not right > left:
         return float(min(best + _SLACK * (1.0 + abs(best) + 1.0 / s), divergence))
-    t = np.linspace(left, right, _CELLS)
+    t = np.linspace(left, right, 64)
     h, g = _heights(budget, t, s, constant)
-    for _ in range(_ROUNDS):
+    # Cells are halved until the supremum is known to seven digits.
+    for _ in range(60):
         best = max(best, float(np.max(g)))
         above = _cell_tops(t[:-1], t[1:], h[:-1], h[1:], s, constant)
-        open_ = np.flatnonzero(above > best + _WIDTH * abs(best))
+        open_ = np.flatnonzero(above > best + 1e-7 * abs(best))
         if not open_.size or t.size > 1 << 14:
             break
         middle = 0.5 * (t[open_] + t[open_ + 1])

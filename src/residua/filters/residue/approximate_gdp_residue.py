@@ -26,6 +26,7 @@ from residua.bounds import float_down
 from residua.filters import amounts, wording
 from residua.filters.additive.base import Additive
 from residua.filters.additive.gdp import lift_tiny
+from residua.filters.amounts import Left, State
 from residua.filters.costs import (
     gaussian_variance,
     missing_mass,
@@ -36,7 +37,6 @@ from residua.filters.costs import (
 from residua.filters.decision import Decision
 from residua.filters.noise import least_above, least_noise
 from residua.filters.query import Query, as_query, loss_of
-from residua.filters.state import Left, State
 from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
@@ -51,12 +51,6 @@ from residua.work_limit import remembered
 _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
 """The logarithm of the ratio of neighbouring `mu²` for which costs are worked out."""
-_FIRST, _ROUNDS = 64.0, 6
-"""How many queries are planned for at first, and how often that is corrected."""
-_HALVINGS = 24
-"""How often the bracket of a `mu` that is shown is halved."""
-_SHARE, _MUCH, _LITTLE = 0.2, 0.5, 1e-3
-"""How much of `delta` is slack: by default, for queries that need it, for those that do not."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +79,9 @@ class ApproximateGdpResidueFilter(Additive):
         Half of it, if queries like `expect` need slack, and hardly any, if they do not.
         """
         e, d = target(eps, delta)
-        share = _SHARE
+        share = 0.2
         if expect is not None:
-            share = _MUCH if _needs_slack(loss_of(as_query(expect, "expect"))) else _LITTLE
+            share = 0.5 if _needs_slack(loss_of(as_query(expect, "expect"))) else 1e-3
         slack = float(amounts.rounded_down(share * d, 6))
         mu = largest_mu(e, (d - slack) * (1.0 - 1e-9))
         return cls(float(amounts.rounded_down(mu, 9)), slack)
@@ -192,7 +186,7 @@ def _parameter_with(slack: float, loss: Pld) -> float:
     low, high = 1e-6, 1e3
     if not fits(high):
         return math.inf
-    for _ in range(_HALVINGS):
+    for _ in range(24):  # To six digits: it is shown.
         middle = math.sqrt(low * high)
         low, high = (low, middle) if fits(middle) else (middle, high)
     return high
@@ -220,10 +214,11 @@ def _with_slack(v: float, d: float, eta: float, rest: Pld) -> tuple[float, float
 def _usual_slack(v: float, d: float, rest: Pld) -> float:
     """The `η` with which `v` and `d` last for about as many queries.
 
-    The cost at three quarters of `v` stands for all of them; a few rounds come close enough.
+    The cost at three quarters of `v` stands for all of them. At first 64 queries are planned for;
+    a few rounds come close enough.
     """
-    count, tried = _FIRST, 1.0
-    for _ in range(_ROUNDS):
+    count, tried = 64.0, 1.0
+    for _ in range(6):
         cost = slack_cost(0.75 * v, rest, d / count)
         if cost is None:
             count = max(count / 8.0, 1.0)

@@ -44,12 +44,13 @@ from itertools import zip_longest
 from typing import Any, ClassVar, NamedTuple
 
 from residua import checks
-from residua.bounds import float_down, float_up
+from residua.bounds import LARGEST_EPS, float_down, float_up
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts, wording
 from residua.filters.additive.gdp import lift_tiny
+from residua.filters.amounts import State
 from residua.filters.balance import RESERVES, Detail, make_detail, non_reserve_details
-from residua.filters.base import MOST_EPS, Filter
+from residua.filters.base import Filter
 from residua.filters.costs import (
     gaussian_variance,
     largest_loss,
@@ -66,7 +67,6 @@ from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
 from residua.filters.residue.gdp_residue import rest_bounds
-from residua.filters.state import State
 from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
 from residua.mechanisms.mechanism import Mechanism
@@ -81,22 +81,15 @@ from residua.work_limit import remembered, remembered_property
 MULTIPLES = (Fraction(7, 20), Fraction(7, 10), Fraction(6, 5), Fraction(2))
 """The `κ` of the reserves beside `order - 1`: the low ones pay for rare large losses, the high ones
 bound the loss so far."""
-_ON_THE_WHOLE_LINE = 2
-"""The number of reserves, of the lowest orders, to draw on where one proof serves many steps."""
 _SMALL = Fraction(1, 64)
 """A query that costs a smaller share than this is not looked at again with all reserves, from `t0`
 on: there would be little to gain."""
-_SLACK_SHARE = Fraction(1, 4096)
-"""How much of the slack a query takes that draws on the reserves: it only ends a search."""
-_LEAST_ORDER, _LARGEST_USUAL, _LARGEST_ORDER = 1e-3, 4e5, 1e12
-"""Of an order that is chosen, less 1, and of any."""
+_LARGEST_ORDER = 1e12
+"""The largest order that may be given."""
 _ORDERS = f"above 1 and at most {_LARGEST_ORDER:g}"
 _LEAST_RESERVE = Fraction(1, 10**100)
 """What is left of a reserve or of the slack below this is not drawn on: it would be lost in
 rounding."""
-_A_LITTLE_LESS = 1 - Fraction(1, 10**9)
-"""Of the first reserves, so that they are within their shares for a slightly larger `mu` as well:
-what a verifier works out may be larger in the last digits."""
 _RELATIVE = 1e-14
 """Allowance for arithmetic with floats, `κ` among them."""
 _NO_ROOM = "exceeds what is left"
@@ -185,7 +178,9 @@ class TargetResidueFilter(Filter):
             amounts.written(self.mu) ** 2,
             *map(amounts.written, (self.eps, self.delta)),
         )
-        share = delta * amounts.written(self.reserve) * _A_LITTLE_LESS / len(MULTIPLES)
+        # A little less, to be within their shares for a slightly larger `mu` as well: what a
+        # verifier works out may be larger in the last digits.
+        share = delta * amounts.written(self.reserve) * (1 - Fraction(1, 10**9)) / len(MULTIPLES)
         reserves = (_times_exp(share, float(k * eps - k * (k + 1) * v / 2)) for k in self.kappas)
         return v, Fraction(0), tuple(map(_drawable, reserves)), delta * amounts.written(self.slack)
 
@@ -295,10 +290,12 @@ class TargetResidueFilter(Filter):
 
     def _drawn(self, state: Reach, rest: Pld, start: Fraction | None) -> _Cost | None:
         """The cost that draws on the reserves, from `start` on; None for one that others share."""
-        eta = rung(state.slack * _SLACK_SHARE)
+        # A small part of the slack: it only ends a search.
+        eta = rung(state.slack / 4096)
         drawn_on, v = state.reserves, state.left
         if start is None:
-            v, some = rung(v), drawn_on[:_ON_THE_WHOLE_LINE]
+            # One proof serves many steps, and draws on the two reserves of the lowest orders.
+            v, some = rung(v), drawn_on[:2]
             drawn_on = tuple(rung(each) if each else each for each in some)
         kappas = tuple(float(k) for k in self.kappas[: len(drawn_on)])
         reserves = Reserves(kappas, tuple(map(float_down, drawn_on)))
@@ -411,10 +408,13 @@ def _divergences(
 
 
 def _usual_order(eps: float, delta: float) -> float:
-    """One more than `eps / mu²`: about the slope of the first Gaussian's log curve at `eps`."""
+    """One more than `eps / mu²`: about the slope of the first Gaussian's log curve at `eps`.
+
+    Within 1e-3 and 4e5, which are far from the ends of what may be given.
+    """
     mu = largest_mu(eps, delta)
-    kappa = eps / mu**2 if mu > 0.0 else _LARGEST_USUAL
-    return float(1 + Fraction(f"{min(max(kappa, _LEAST_ORDER), _LARGEST_USUAL):.4g}"))
+    kappa = eps / mu**2 if mu > 0.0 else math.inf
+    return float(1 + Fraction(f"{min(max(kappa, 1e-3), 4e5):.4g}"))
 
 
 def _drawable(reserve: Fraction) -> Fraction:
@@ -448,6 +448,6 @@ def _times_exp(amount: Fraction, power: float) -> Fraction:
 
 def _single(rest: Pld, top: Fraction) -> Pld:
     """A loss whose cost has a closed form: the query itself, or the `R_e` above it."""
-    if central_law(rest) is not None or top > MOST_EPS:
+    if central_law(rest) is not None or top > LARGEST_EPS:
         return rest
     return pure_dp(amounts.charged(top))

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import Verdict
 from residua.errors import ArgumentError, ArgumentTypeError
+from residua.filters.amounts import State
 from residua.filters.balance import Detail, make_detail
 from residua.filters.base import Filter
 from residua.filters.costs import largest_loss, missing_mass
 from residua.filters.decision import Decision, make_decision
 from residua.filters.query import Query, describe, loss_of
-from residua.filters.state import State
 from residua.pld.order import Domination
 from residua.pld.order.compare import dominated
 from residua.pld.pld import Pld

@@ -22,6 +22,7 @@ from residua import checks
 from residua.errors import ArgumentError, ArgumentTypeError
 from residua.filters import amounts
 from residua.filters.additive.basic import PureFilter
+from residua.filters.amounts import State
 from residua.filters.balance import Detail
 from residua.filters.base import AdditivePart, Filter
 from residua.filters.costs import may_lose_everything, split, stated_renyi
@@ -31,7 +32,6 @@ from residua.filters.potential.plan import PlanFilter
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import Query, as_list, loss_of, mechanism_if_known
 from residua.filters.residue.target_residue import Reach, TargetResidueFilter
-from residua.filters.state import State
 from residua.filters.target import alone_words, moderate_target, needed_alone
 from residua.filters.union.union import Parts, UnionFilter, adopt_parts
 from residua.filters.wording import rounded
@@ -46,23 +46,8 @@ from residua.work_limit import remembered
 
 COMPONENTS = ("pure", "target_residue", "renyi_commit", "plan")
 """The kinds of filter that may be components: their first states follow from what they keep."""
-_LEAST_DELTA = 1e-28
-"""Shares of a smaller `delta` would be too small for some components."""
-_RENYI, _STATED = 0.01, 0.5
-"""The share of `delta` for Rényi accounting: usually, and where a query states a Rényi or zCDP
-bound only."""
-_RESERVE, _SLACK, _MUCH_SLACK = 0.12, 0.01, 0.5
-"""The shares of the target residue filter (`target_residue.py`): its reserves, its slack, and that
-for queries with a `delta`."""
-_PLAN = 0.5
-"""The share of `delta` for a plan. What fits a plan of rare large losses grows with it almost in
-proportion, and so does what the other components lose."""
-_HEAVY_RESERVE, _HEAVY_ORDER = 0.6, 0.3
-"""The reserves of the target residue filter beside a plan, and their orders (less 1) beside the
-usual ones: where large losses are likely enough to need a plan, low orders pay for them."""
-_AS_GOOD, _STAGES = 0.55, 8
-"""There is no plan where the target residue filter has room for this fraction of the steps that
-fit; so many decisions tell."""
+_RESERVE = 0.12
+"""The share of a target residue filter (`target_residue.py`) that is for its reserves."""
 
 
 @remembered(maxsize=256)
@@ -83,27 +68,31 @@ def components_for(
         losses: of the first query and of those expected.
         stated: whether one of these states Rényi or zCDP bounds only.
     """
-    if delta < _LEAST_DELTA:
+    if delta < 1e-28:
+        # Its shares would be too small for some components.
         return PureFilter(eps), TargetResidueFilter(eps, delta)
-    slack = _MUCH_SLACK if any(map(may_lose_everything, losses)) else _SLACK
+    # Queries with a `delta` take theirs from the slack.
+    slack = 0.5 if any(map(may_lose_everything, losses)) else 0.01
     whole = TargetResidueFilter(eps, delta, _RESERVE, slack)
     unit = None if stated else _least_noisy_sampled(losses[0])
     helper: PlanFilter | RenyiCommitFilter | None = None if unit is None else _plan_for(unit, whole)
     if helper is None:
-        share = amounts.written(_STATED if stated else _RENYI)
+        # Where a query states a Rényi or zCDP bound only, nothing else can take it.
+        share = amounts.written(0.5 if stated else 0.01)
         helper = RenyiCommitFilter(eps, _share(delta, share))
     rest = _share(delta, 1 - amounts.written(helper.delta) / amounts.written(delta))
     if isinstance(helper, PlanFilter):
-        open_to_all = _for_heavy_tails(TargetResidueFilter(eps, rest, _HEAVY_RESERVE, slack))
+        # Large losses are likely enough to need a plan: larger reserves pay for them.
+        open_to_all = _for_heavy_tails(TargetResidueFilter(eps, rest, 0.6, slack))
     else:
         open_to_all = TargetResidueFilter(eps, rest, _RESERVE, slack)
     return PureFilter(eps), helper, open_to_all
 
 
 def _for_heavy_tails(filter: TargetResidueFilter) -> TargetResidueFilter:
-    """The same filter with reserves of lower orders."""
+    """The same filter with reserves of lower orders, which pay for large losses."""
     assert filter.order is not None
-    return replace(filter, order=float(f"{1.0 + _HEAVY_ORDER * (filter.order - 1.0):.4g}"))
+    return replace(filter, order=float(f"{1.0 + 0.3 * (filter.order - 1.0):.4g}"))
 
 
 def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
@@ -112,18 +101,20 @@ def _plan_for(unit: Pld, whole: TargetResidueFilter) -> PlanFilter | None:
     if not isinstance(planned := mechanism_if_known(unit), Mechanism):
         return None
     most = _most_copies(unit, eps, delta)
-    if most < 2 or _room(whole, unit) >= _AS_GOOD * most:
+    # A plan takes half of `delta`: what fits a plan of rare large losses grows almost in proportion
+    # to it, and so does what the other components lose. Without one, `whole` has all of it.
+    if most < 2 or _room(whole, unit) >= 0.55 * most:
         return None
-    share = _share(delta, amounts.written(_PLAN))
+    share = _share(delta, amounts.written(0.5))
     fits = PlanFilter(eps, share, (SelfComposed(planned, most),)).kept
     plan = PlanFilter(eps, share, (SelfComposed(planned, max(fits, 1)),))
     return None if fits < 2 or unprovable_filter(plan.to_dict()) else plan
 
 
 def _room(filter: TargetResidueFilter, unit: Pld) -> float:
-    """About how many copies of a query a filter admits, from a decision every few of them."""
+    """About how many copies of a query a filter admits, from some eight decisions."""
     state, copies = filter.initial(), 0.0
-    stage = state.left / _STAGES
+    stage = state.left / 8
     while state.left > 0 and (decision := filter.decide(state, unit)).admitted:
         after = decision.state
         assert isinstance(after, Reach)

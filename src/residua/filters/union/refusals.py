@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from residua.errors import UnsupportedError
+from residua.filters.amounts import State
 from residua.filters.balance import percent_words, share_of
 from residua.filters.base import Filter
 from residua.filters.costs import response_eps
 from residua.filters.decision import Decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query
-from residua.filters.state import State
 from residua.filters.wording import sentence
 from residua.pld.constructors import pure_dp
 from residua.work_limit import attempt

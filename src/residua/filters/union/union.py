@@ -35,13 +35,13 @@ from typing import Any, ClassVar
 from residua import checks
 from residua.bounds import float_up
 from residua.errors import ArgumentError, ArgumentTypeError, TooExpensive, UnsupportedError
+from residua.filters.amounts import State
 from residua.filters.balance import ONE_QUERY, Detail, largest_pure_eps, ratio, share_of
 from residua.filters.base import AdditivePart, Filter, is_unspent, unspent_copy
 from residua.filters.costs import largest_eps, response_point
 from residua.filters.decision import Decision, make_decision
 from residua.filters.noise import largest_response
 from residua.filters.query import Query, as_mechanism, directions, relation_of
-from residua.filters.state import State
 from residua.filters.union.refusals import admits_or_not, need_words
 from residua.filters.wording import join_parts, sentence
 from residua.mechanisms.mechanism import Mechanism

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from residua import work_limit
 from residua.errors import ArgumentError
+from residua.filters.amounts import State
 from residua.filters.balance import Balance
 from residua.filters.base import Filter
 from residua.filters.query import Query
-from residua.filters.state import State
 from residua.ledger.domain import clock, rules
 from residua.ledger.domain.balances import available
 from residua.ledger.domain.budget_row import parse_filter

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from residua.errors import UnsupportedError
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import State
 from residua.filters.balance import (
     Balance,
     Detail,
@@ -25,7 +26,6 @@ from residua.filters.balance import (
 from residua.filters.counting import Count, count_copies, count_copies_before
 from residua.filters.noise import largest_eps
 from residua.filters.query import Query
-from residua.filters.state import State
 from residua.ledger.domain.rules import BudgetSnapshot, admits, holds_after, provable, state_held
 from residua.mechanisms.black_boxes import PureDp
 from residua.pld.pld import Pld

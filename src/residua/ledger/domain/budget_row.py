@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from residua.errors import BrokenRecord
+from residua.filters.amounts import State
 from residua.filters.base import Filter
 from residua.filters.codec import from_json as filter_from_json
-from residua.filters.state import State
 from residua.ledger.domain import clock
 from residua.ledger.domain.set_aside import Held, without_hold
 from residua.records import NOTHING_BEFORE, Record, canonical, digest, state_after, written

@@ -30,13 +30,13 @@ from typing import Any, NamedTuple, cast
 from residua.errors import ArgumentError, TooExpensive
 from residua.filters import amounts
 from residua.filters.additive.base import Additive
+from residua.filters.amounts import Left, State
 from residua.filters.base import Filter
 from residua.filters.costs import leaves
 from residua.filters.decision import NOTHING_FITS, Decision
 from residua.filters.noise import least_noise
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import describe
-from residua.filters.state import Left, State
 from residua.ledger.domain.described_query import DescribedQuery
 from residua.ledger.domain.set_aside import Held, SetAside, set_aside_in, without_hold
 from residua.mechanisms.mechanism import Mechanism

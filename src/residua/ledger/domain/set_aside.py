@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple, cast
 
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.base import AdditivePart, Filter
-from residua.filters.state import State
 from residua.ledger.domain.described_query import DescribedQuery
 from residua.mechanisms.mechanism import Mechanism
 from residua.work_limit import remembered

@@ -13,8 +13,11 @@ end, where other processes change them all the same.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from itertools import count
 from typing import Any, NoReturn, TypeVar
 
 from sqlalchemy import Connection, select
@@ -29,7 +32,6 @@ from residua.errors import (
     StoreUnavailable,
 )
 from residua.ledger.domain.set_aside import Held
-from residua.ledger.operations import faults
 from residua.ledger.operations.budgets import overdue, sharing_ended_holds
 from residua.ledger.operations.early_decisions import (
     QUICK,
@@ -52,15 +54,50 @@ T = TypeVar("T")
 
 _ATTEMPTS = 4
 """How often a slow query is computed at most: more give it a better chance on a busy budget."""
-_LOSSES = 2
-"""Attempts after which the budgets are claimed for a query that is computed elsewhere."""
-_TRIES = 20
-"""Transactions that a batch is tried in at most, each because it met another one."""
-_MOST_HELD = 1024
-"""Budgets of which it is kept what their open holds need."""
 _R = schema.records
 _UNWRITTEN = (OSError, LedgerError, Again, CommitUnknown)
 """How an anchor fails."""
+
+
+# -- points at which a test may kill the process ---------------------------------------------
+
+
+POINTS = (
+    "begun",
+    "locked",
+    "decided",
+    "written",
+    "committing",
+    "committed",
+    "anchoring",
+    "anchored",
+    "answered",
+)
+"""The stages of a write, in order: each is passed once for a transaction.
+
+A test may kill the process there: `RESIDUA_FAULT="name:count"` in the environment ends it, as
+SIGKILL does, when it passes the point of that name for the count-th time.
+"""
+
+
+def _configured_fault() -> tuple[str, int] | None:
+    name, _, times = os.environ.get("RESIDUA_FAULT", "").partition(":")
+    return (name, int(times or "1")) if name else None
+
+
+_FAULT = _configured_fault()
+_PASSES = count(1)
+
+
+def point(name: str) -> None:
+    """Pass one of the `POINTS`; in a test perhaps never to return."""
+    if _FAULT is None or _FAULT[0] != name:
+        return
+    if next(_PASSES) == _FAULT[1]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+# -- requests --------------------------------------------------------------------------------
 
 
 class _Wider(Again):
@@ -115,7 +152,8 @@ class Committer:
                 slow = slot.error
                 if not isinstance(slow, Slow):
                     return slot.result()
-                if compute is not here and attempt == _LOSSES:
+                if compute is not here and attempt == 2:
+                    # Others were faster twice.
                     claim.enter_context(self._claims.claimed(request, slow.budgets, waits))
                     # What was read before may have changed while others had claims.
                     slot = self._run(request, QUICK, waits)
@@ -179,10 +217,10 @@ class Committer:
         self._read_new_marks()
         extra: set[str] = set()
         lost = False
-        for _ in range(_TRIES):
+        for _ in range(20):  # Each because a transaction met another one.
             try:
                 self._transact(batch, extra)
-                faults.point("answered")
+                point("answered")
                 return
             except _Wider as wider:
                 extra |= wider.names
@@ -200,11 +238,11 @@ class Committer:
 
     def _transact(self, batch: Sequence[Slot], extra: set[str]) -> None:
         with self.store.writing() as connection:
-            faults.point("begun")
+            point("begun")
             work = self._opened(connection, [slot.request for slot in batch], extra)
-            faults.point("locked")
+            point("locked")
             self._decide(work, batch)
-            faults.point("decided")
+            point("decided")
             if work.writes and self._anchor_error is not None:
                 raise StoreUnavailable(
                     f"the anchor {self.anchor} cannot be written ({self._anchor_error});"
@@ -212,9 +250,9 @@ class Committer:
                 )
             if work.writes:
                 work.flush()
-                faults.point("written")
+                point("written")
                 place = work.last()
-                faults.point("committing")
+                point("committing")
                 try:
                     self.store.commit(connection, lambda other: _is_committed(other, place))
                 except CommitUnknown as error:
@@ -222,9 +260,9 @@ class Committer:
                         f"{self.store.place} became unavailable while committing ({error}); repeat"
                         " the call with the same key (until then it counts as spent)"
                     ) from error
-                faults.point("committed")
-                # The next request extends what open holds need.
-                if len(self._held) > _MOST_HELD:
+                point("committed")
+                # The next request extends what open holds need; it is kept of some budgets only.
+                if len(self._held) > 1024:
                     self._held.clear()
                 self._held.update(work.held)
             elif self._unmarked(work.heads):
@@ -370,7 +408,7 @@ class Committer:
         new = self._unmarked(heads)
         if not new:
             return
-        faults.point("anchoring")
+        point("anchoring")
         if self.anchor is not None:
             try:
                 self.anchor.write(new, lambda said: self.check_one_chain(new, found, said))
@@ -381,7 +419,7 @@ class Committer:
                     f" ({error}); repeat the call with the same key (until then it counts as"
                     " spent)"
                 ) from error
-        faults.point("anchored")
+        point("anchored")
         self.anchored.update(new)
 
 

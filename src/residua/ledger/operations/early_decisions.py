@@ -38,8 +38,6 @@ QUICK_ANSWER = 10_000_000
 at most: as for `QUICK`."""
 _MOST_KEPT = 128
 """Decisions that are kept for the callers that had them computed, of whom fewer compute at once."""
-_LONGEST_KEPT = 1000
-"""Characters of a description beyond which its hash stands for it."""
 
 
 class Compute(Protocol):
@@ -126,12 +124,14 @@ def _key(judge: Callable[..., BudgetDecisions], arguments: tuple[Any, ...]) -> H
 
 
 def _short(argument: Any) -> Hashable:
-    """An argument as part of a key: a caller chooses how long the description of a query is."""
+    """An argument as part of a key.
+
+    The hash of a long description stands for it: a caller chooses how long it is.
+    """
     if isinstance(argument, Mapping):
         return tuple(argument.items())
     if isinstance(argument, DescribedQuery):
-        long = len(argument.text) > _LONGEST_KEPT
-        return digest(argument.text) if long else argument.text
+        return digest(argument.text) if len(argument.text) > 1000 else argument.text
     found: Hashable = argument
     return found
 

@@ -18,11 +18,6 @@ from typing import Any
 from residua.errors import LedgerError, OutcomeUnknown
 from residua.ledger.operations.requests import Request
 
-LONGEST_PAUSE = 0.02
-"""Seconds that a leader waits for more callers at most: the turn is larger, and begins later."""
-SHARE = 0.25
-"""The same as a share of the time that the last turn took."""
-
 
 class Slot:
     """A request in the queue, and then its answer."""
@@ -75,7 +70,8 @@ class CommitQueue:
                 taken, self._waiting = self._waiting, []
             begun = time.monotonic()
             self._lead(mine, taken)
-            self._pause = min(LONGEST_PAUSE, SHARE * (time.monotonic() - begun))
+            # With a pause more callers come, but their turn begins later.
+            self._pause = min(0.02, 0.25 * (time.monotonic() - begun))
             self._leave(mine, taken)
         except BaseException:
             # Only this caller was interrupted, perhaps after the commit.

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, cast
 
 from residua.errors import ArgumentError, KeyReused
 from residua.filters import amounts
+from residua.filters.amounts import State
 from residua.filters.decision import NOTHING_FITS
-from residua.filters.state import State
 from residua.ledger.domain.budget_row import BudgetRow
 from residua.ledger.domain.described_query import DescribedQuery, from_text
 from residua.ledger.domain.receipts import (

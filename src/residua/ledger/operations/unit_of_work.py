@@ -43,9 +43,6 @@ _DIVIDED = "partitions"
 """The `children` of a budget whose children are partitions."""
 _MOVING = ("spend", "commit")
 """Records that move a budget's state where they are admitted."""
-_COMMITMENTS = 8
-"""Records that are read for the last query: commitments of a Rényi budget, of which a window has
-one at most, are passed over."""
 
 HeldStates = Mapping[str, tuple[str, Held]]
 """By budget: the hash of a head, and `BudgetRow.held` as of then."""
@@ -432,10 +429,10 @@ def _last_query(store: Store, id: int, head: int) -> Query | None:
     # In canonical JSON `admitted` comes first, and quotes inside of texts are escaped.
     moved = or_(*(_R.c.text.like(f'{{"admitted":true,%"type":"{type}",%') for type in _MOVING))
     query = select(_R.c.text).where(_R.c.budget_id == id, _R.c.seq <= head, moved)
+    # A few: commitments of a Rényi budget, of which a window has one at most, are passed over.
+    query = query.order_by(_R.c.seq.desc()).limit(8)
     with store.reading() as connection:
-        found = (
-            connection.execute(query.order_by(_R.c.seq.desc()).limit(_COMMITMENTS)).scalars().all()
-        )
+        found = connection.execute(query).scalars().all()
     for text in found:
         try:
             asked = from_text(canonical(json.loads(text)["mechanism"])).query

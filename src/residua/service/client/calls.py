@@ -35,8 +35,6 @@ from residua.version import __version__
 
 T = TypeVar("T")
 
-ATTEMPTS = 5
-"""Attempts, as long as nothing can have been carried out."""
 RETRY_FOR = 60.0
 """Seconds in which an unknown outcome is asked for again: a service that restarts is back by then.
 """
@@ -148,7 +146,7 @@ class Retries:
     """How often and how long calls are repeated."""
 
     attempts: int | None = None
-    """Attempts in all; None for `ATTEMPTS`, and once the outcome is unknown, for `seconds`."""
+    """Attempts in all; None for five, and once the outcome is unknown, for `seconds`."""
     seconds: float = RETRY_FOR
 
 
@@ -195,7 +193,7 @@ class Attempts(Generic[T]):
             return self._made < self._retries.attempts
         if self._unsure:
             return self._clock() + pause - self._begun <= self._retries.seconds
-        return self._made < ATTEMPTS
+        return self._made < 5
 
     def result(self, outcome: Outcome) -> T:
         """The result of the call; raises the exception that an error answer names."""

@@ -16,7 +16,7 @@ from typing import Any
 
 from residua.provable import unprovable_filter
 from residua.records import canonical, digest
-from residua.sizes import MOST_COMPONENTS, oversized
+from residua.sizes import LONGEST_AMOUNT, MOST_COMPONENTS, oversized
 from residua.verify.descriptions.fields import Malformed, read
 
 Check = Callable[[Any], bool]
@@ -27,8 +27,6 @@ Tables = Mapping[str, bytes]
 
 _LEAST_EPS = 2.0**-1000
 """The least `eps` that is not 0: its square is still a float."""
-_LONGEST_AMOUNT = 1500
-"""Characters of an amount: the square of the least `eps` has some seven hundred digits."""
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 """The largest float below 1: a delta of 1 promises nothing."""
 
@@ -262,7 +260,7 @@ def amount(value: Any) -> Fraction:
     if not isinstance(value, str):
         raise Unreadable(f"an amount must be a string, got {value!r:.60}")
     parts = value.split("/")
-    short = len(value) <= _LONGEST_AMOUNT and value.isascii()
+    short = len(value) <= LONGEST_AMOUNT and value.isascii()
     plain = short and all(part.replace(".", "", len(parts) == 1).isdigit() for part in parts)
     if not plain or len(parts) > 2 or (len(parts) == 2 and int(parts[1]) == 0):
         raise Unreadable(f"an amount must be a decimal or p/q, got {value!r:.60}")

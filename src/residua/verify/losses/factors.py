@@ -24,8 +24,6 @@ from residua.verify.losses.laws import Central, Finite, Law, mirrored
 
 _MOST_TERMS = 1 << 15
 """The most terms of a sum over integer noise; more are beyond the limit of work."""
-_MOST_CALLS = 1 << 18
-"""The most evaluations of an integrand; an integral that needs more is not known."""
 
 
 class Unknown(Exception):
@@ -89,7 +87,8 @@ def integral(integrand: Callable[[acb, bool], acb], low: Ball, high: Ball, cost:
         calls += 1
         return integrand(y, analytic)
 
-    found = acb.integral(counted, acb(low), acb(high), eval_limit=_MOST_CALLS).real
+    # An integral that needs more evaluations is not known.
+    found = acb.integral(counted, acb(low), acb(high), eval_limit=1 << 18).real
     work(cost * calls)
     return found
 

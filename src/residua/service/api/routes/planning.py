@@ -34,8 +34,6 @@ router = APIRouter(prefix="/v1", tags=["planning"], route_class=StrictRoute)
 
 MOST_WORK = OPERATIONS // 3
 """Of a plan; as with a decision, it is counted, so that the same request gets the same answer."""
-COUNTING = OPERATIONS // 30
-"""Of a plan, after which counting goes on no further; the rest is for the noise."""
 FURTHEST = 50.0
 """The largest eps that is drawn."""
 
@@ -161,6 +159,7 @@ def count_fitting(
     upto = min(most, 64)
     while True:
         found = count_more(filter, queries, most=upto, **at)
-        if found.copies < upto or upto == most or limit.operations > COUNTING:
+        # Counting may take a tenth of the work; the rest is for the noise.
+        if found.copies < upto or upto == most or limit.operations > OPERATIONS // 30:
             return found
         upto = min(most, 4 * upto)
