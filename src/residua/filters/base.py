@@ -31,7 +31,7 @@ from residua.filters.amounts import State
 from residua.filters.balance import Balance, Detail, balance_of, percent_words, smallest_share
 from residua.filters.balance import left_words as balance_left_words
 from residua.filters.decision import Decision, too_expensive
-from residua.filters.noise import least_noise
+from residua.filters.noise import least_noise_within
 from residua.filters.query import Query, as_query, describe, relation_of
 from residua.mechanisms import relations
 from residua.mechanisms.mechanism import Mechanism
@@ -405,8 +405,11 @@ class Filter(ABC):
         """A cost for people, rounded up."""
         return price
 
-    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
-        return least_noise(query, lambda other: self.admits(before, other, relation))
+    def _largest(
+        self, before: State, query: Query, relation: str | None, within: int
+    ) -> Query | TooExpensive | None:
+        """The query of this kind with the least noise that fits, as found in so much work."""
+        return least_noise_within(query, lambda other: self.admits(before, other, relation), within)
 
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None

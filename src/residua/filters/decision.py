@@ -21,6 +21,9 @@ NOTHING_FITS = "nothing of this kind fits"
 TRY_COARSER = "a coarser description, fewer parts or a larger scale would take less"
 """The advice if deciding takes more than the limit on work."""
 
+_SEARCH, _DECISIONS = OPERATIONS // 4, 8
+"""Operations of a search for what would fit: so many, or so many times those of the decision."""
+
 
 @dataclass(frozen=True, eq=False)
 class Decision:
@@ -109,8 +112,8 @@ class Decision:
     def largest(self) -> Query | None:
         """The query of this kind with the least noise that the state before would admit.
 
-        None if the kind has no noise parameter, no amount of noise is enough, or the search takes
-        more work than the decision has left of the limit.
+        A search that takes too much work ends with the last query that it found to fit. None if
+        there was none by then, the kind has no noise parameter, or no amount of noise is enough.
         """
         largest = self._largest_or_error
         return None if isinstance(largest, TooExpensive) else largest
@@ -120,10 +123,11 @@ class Decision:
         if self.is_too_expensive:
             return None
 
-        def search() -> Query | None:
+        def search() -> Query | TooExpensive | None:
             filter, before, relation = self._filter, self._before, self._relation
-            largest = filter._largest(before, self.query, relation)
-            if largest is None or not isinstance(self.query, Query):
+            within = max(_SEARCH, _DECISIONS * (OPERATIONS - self.work_left))
+            largest = filter._largest(before, self.query, relation, within)
+            if not isinstance(largest, Query) or not isinstance(self.query, Query):
                 return largest
             # What is recommended must also be cheap enough to decide.
             return largest if filter._decide_within(before, largest, relation).admitted else None

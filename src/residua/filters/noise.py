@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
 
-from residua.errors import ArgumentError
+from residua.errors import ArgumentError, TooExpensive
 from residua.filters.amounts import SHOWN_DIGITS, SHOWN_DOWN
 from residua.filters.costs import is_only_delta
 from residua.filters.query import Query
@@ -33,6 +33,7 @@ from residua.pld.families.factors import Factor
 from residua.pld.families.gaussian_mixture import GaussianMixture
 from residua.pld.families.symmetric import BoundedRange, Laplace, RandomizedResponse
 from residua.pld.pld import Pld
+from residua.work_limit import attempt
 
 _GROWING = ("scale", "sigma", "bound")
 """Fields of a mechanism that are noise: they grow with it."""
@@ -79,6 +80,31 @@ def least_noise(query: Query, fits: Callable[[Query], bool]) -> Query | None:
     if found is None:
         found = _with_fewer_steps(query, fits)
     return _with_more_noise(query, fits, _MOST) if found is None else found
+
+
+def least_noise_within(
+    query: Query, fits: Callable[[Query], bool], operations: int
+) -> Query | TooExpensive | None:
+    """The same by a search of so many operations; where it needs more, the last query that fitted.
+
+    Next to the edge one query alone may take more work than all before it. The error where nothing
+    was found by then.
+    """
+    last: Query | None = None
+
+    def noting(candidate: Query) -> bool:
+        nonlocal last
+        fit = fits(candidate)
+        last = candidate if fit else last
+        return fit
+
+    found = attempt("this", operations, lambda: least_noise(query, noting))
+    if not isinstance(found, TooExpensive) or last is None:
+        return found
+    short = scale_noise(last, 1.0, _DIGITS)
+    if short is not None and attempt("this", operations // 8, lambda: fits(short)) is True:
+        return short
+    return last
 
 
 def _with_more_noise(query: Query, fits: Callable[[Query], bool], most: float) -> Query | None:

@@ -44,7 +44,7 @@ from residua.filters.base import Filter
 from residua.filters.budgets import RenyiBudget
 from residua.filters.costs import renyi_cost, split, stated_renyi
 from residua.filters.decision import Decision, make_decision
-from residua.filters.noise import least_noise
+from residua.filters.noise import least_noise_within
 from residua.filters.query import Query, as_mechanism, as_query, loss_of
 from residua.filters.residue.gdp_residue import GdpResidueFilter
 from residua.filters.target import best_order, renyi_budget, target
@@ -263,15 +263,16 @@ class RenyiCommitFilter(Filter):
         why = f"needs rho {amounts.shown(cost, up=True)}"
         return make_decision(self, state, after, cost, commit, relation, "" if after else why)  # type: ignore[arg-type]
 
-    def _largest(self, before: State, query: Any, relation: str | None) -> Any:
+    def _largest(self, before: State, query: Any, relation: str | None, within: int) -> Any:
         if not isinstance(query, Commit):
-            return super()._largest(before, query, relation)
+            return super()._largest(before, query, relation, within)
         assert isinstance(before, Potential)
 
         def fits(budget: Any) -> bool:
             return self._within(loss_of(budget, relation), before.left)
 
-        return least_noise(query.to.guarantee if isinstance(query.to, Filter) else query.to, fits)
+        to = query.to.guarantee if isinstance(query.to, Filter) else query.to
+        return least_noise_within(to, fits, within)
 
     def _reason(
         self, decision: Decision, left: str | None = None, advice: str | None = None

@@ -23,6 +23,7 @@ from typing import ClassVar
 
 from residua import checks
 from residua.bounds import float_down
+from residua.errors import TooExpensive
 from residua.filters import amounts, wording
 from residua.filters.additive.base import Additive
 from residua.filters.additive.gdp import lift_tiny
@@ -35,7 +36,7 @@ from residua.filters.costs import (
     without_infinity,
 )
 from residua.filters.decision import Decision
-from residua.filters.noise import least_above, least_noise
+from residua.filters.noise import least_above, least_noise_within
 from residua.filters.query import Query, as_query, loss_of
 from residua.filters.target import largest_mu, target
 from residua.filters.wording import SQUARES
@@ -46,7 +47,7 @@ from residua.pld.pld import Pld
 from residua.pld.residue.gdp_parameter import gdp_parameter
 from residua.pld.residue.gdp_residue import gdp_residue_cost
 from residua.pld.residue.slack import slack_cost
-from residua.work_limit import remembered
+from residua.work_limit import attempt, remembered
 
 _NO_ROOM = "does not fit what is left"
 _STEP = math.log(1.02)
@@ -117,20 +118,26 @@ class ApproximateGdpResidueFilter(Additive):
         cost, eta = found
         return noise + amounts.rounded_up(cost), missing + Fraction(eta)
 
-    def _largest(self, before: State, query: Query, relation: str | None) -> Query | None:
+    def _largest(
+        self, before: State, query: Query, relation: str | None, within: int
+    ) -> Query | TooExpensive | None:
         """With slack: what is dominated by what is left, which is soon said, and then decided."""
         assert isinstance(before, Left)
         v, d = before.left
         loss = loss_of(query, relation)
         if v == 0 or not _needs_slack(loss):
-            return super()._largest(before, query, relation)
+            return super()._largest(before, query, relation, within)
         # What is admitted fits what is left, and but for Gaussian parts the lower end of its rung.
         mu = amounts.root_up(v) if gaussian_variance(loss) else math.sqrt(_rung(v))
         most = gaussian(mu=mu) + approximate_dp(0.0, amounts.charged(d))
-        start = least_noise(query, lambda asked: loss_of(asked, relation) <= most)
-        if start is None:
-            return None
-        return least_above(start, lambda asked: self._decide(before, asked, relation).admitted)
+        start = least_noise_within(query, lambda asked: loss_of(asked, relation) <= most, within)
+        if start is None or isinstance(start, TooExpensive):
+            return start
+
+        def above() -> Query | None:
+            return least_above(start, lambda asked: self._decide(before, asked, relation).admitted)
+
+        return attempt("this", within, above)
 
     def _need(self, decision: Decision) -> str:
         """The Gaussian that the query alone would need, where that says why."""

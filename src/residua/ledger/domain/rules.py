@@ -34,7 +34,7 @@ from residua.filters.amounts import Left, State
 from residua.filters.base import Filter
 from residua.filters.costs import leaves
 from residua.filters.decision import NOTHING_FITS, Decision
-from residua.filters.noise import least_noise
+from residua.filters.noise import least_noise, least_noise_within
 from residua.filters.potential.renyi_commit import Commit, RenyiCommitFilter
 from residua.filters.query import describe
 from residua.ledger.domain.described_query import DescribedQuery
@@ -465,21 +465,15 @@ def _advice(
 
     If that takes too much work to find, the last query that was found to fit.
     """
-    found: object = None
     parts = len(leaves(query))
 
     def soon(candidate: object) -> bool:
-        nonlocal found
         work(parts * _CANDIDATE_PART)
-        fit = isinstance(candidate, Mechanism) and provable(snapshots, candidate)
-        if fit and (fit := fits(candidate)):
-            found = candidate
-        return fit
+        known = isinstance(candidate, Mechanism) and provable(snapshots, candidate)
+        return known and fits(candidate)
 
-    best = attempt("this", within, lambda: least_noise(query, soon))
-    if not isinstance(best, TooExpensive):
-        found = best
-    elif found is None:
+    found = least_noise_within(query, soon, within)
+    if isinstance(found, TooExpensive):
         return None, "what would fit takes too much work to find: read largest"
     if not isinstance(found, Mechanism):
         return None, NOTHING_FITS
