@@ -103,6 +103,52 @@ def test_a_trivial_guarantee_is_no_merit() -> None:
     assert answer["guarantee_is_trivial"] is True and answer["verdict"] == "YES"
 
 
+@pytest.mark.parametrize(
+    ("limit", "rounds", "said"),
+    [
+        ('"rounds": 2', 2, "at least 5.12e-6 at eps = 1, 5.12 times the budget's delta"),
+        ('"rounds": null', 10, "10.4 times the budget's delta, in 10 rounds"),
+        ('"rounds": 100', 20, "11.6 times the budget's delta, in 20 rounds"),
+    ],
+)
+def test_any_queries_against_a_natural_filter(limit: str, rounds: int, said: str) -> None:
+    arguments = ("attack", "--filter", NATURAL % (1.0, 1e-6, limit), "--pure-dp", "eps=0.4")
+    reached = run_json(*arguments, "--rounds", "1")["any_queries"]
+    assert reached["rounds"] == rounds and reached["eps"] == 1.0
+    assert reached["delta_reached"] > 5.1e-6 > 5 * reached["delta_promised"]
+    assert said in run(*arguments, "--rounds", "1")
+
+
+@pytest.mark.parametrize(
+    "filter",
+    [
+        "pure eps=1",
+        NATURAL % (1.0, 1e-6, '"rounds": 1'),
+        NATURAL % (1.0, 0.0, '"rounds": 3'),
+        NATURAL % (1e-17, 1e-30, '"rounds": 5'),
+        NATURAL % (1.0, 1e-6, '"catalogue": "pure_delta"'),
+    ],
+)
+def test_other_filters_are_attacked_with_the_given_queries_only(filter: str) -> None:
+    arguments = (
+        "attack",
+        "--filter",
+        filter,
+        "--rounds",
+        "1",
+        "--approximate-dp",
+        "eps=0,delta=0.1",
+    )
+    assert run_json(*arguments)["any_queries"] is None
+    assert "any queries" not in run(*arguments)
+
+
+def test_what_any_queries_do_not_reach_is_said() -> None:
+    filter = NATURAL % (1.0, 0.999, '"rounds": 3')
+    text = run("attack", "--filter", filter, "--rounds", "1", "--pure-dp", "eps=0.4")
+    assert "which does not exceed the budget, in 3 rounds" in text
+
+
 def test_a_budget_that_is_not_promised_is_marked() -> None:
     queries = (
         '[{"kind": "approximate_dp", "eps": 0.0847, "delta": 0.478},'
@@ -132,9 +178,24 @@ def test_attack_says_which_guarantee_each_line_is_about() -> None:
     natural = [line for line in filters.splitlines() if line.split()[:1] == ["natural"]]
     assert natural and all("holds" in line and "(its budget need not)" in line for line in natural)
     assert "budget exceeded by" in rules and "natural, pure queries" in rules
+    (strongest,) = [line for line in rules.splitlines() if "natural, any queries" in line]
+    assert strongest.split()[-3:] == ["9.44e-6", "1", "yes"]
     for kind in ("natural", "pure"):
         rows = run_json("attack", "--kind", kind)["filters"]
         assert {row["about"] for row in rows} == {"the filter's own guarantee"}
+
+
+def test_the_natural_rule_must_be_caught_by_any_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("residua.adversary.attack.survivors", lambda kinds: ())
+    monkeypatch.setattr("residua.adversary.unsound.UNSOUND", ())
+    (row,) = run_json("attack")["unsound_rules"]
+    assert row["rule"] == "natural, any queries" and row["verdict"] == "NO"
+    assert math.log(row["x"]) == pytest.approx(1.0) and row["rounds"] == 10
+    assert 9.4e-6 < row["gap"] <= row["delta_reached"] - row["delta_promised"]
+    where = "residua.cli.analysis.adversary."
+    monkeypatch.setattr(where + "ANY_DELTA", 0.999)
+    monkeypatch.setattr(where + "SOME_ROUNDS", 3)
+    assert run("attack", code=1).split()[-2:] == ["0.0", "NO"]
 
 
 @pytest.mark.parametrize(

@@ -509,6 +509,18 @@ def test_every_strategy_of_the_game_is_kept_by_the_other_filters() -> None:
     assert best.breaks and best.below == pytest.approx(game.DELTA + game.worst().violation)
 
 
+def test_the_playground_says_what_asking_anything_reaches(service: Service) -> None:
+    """Worked out for the page, without a token: at least so many times the promise."""
+    from residua.adversary.strongest import natural_attack
+
+    shown = re.sub(r"\s+", " ", httpx.get(f"{service.url}/play").text)
+    found = re.findall(r"<strong>([\d.]+) times</strong> that δ with (\d+) questions", shown)
+    assert [int(rounds) for _, rounds in found] == [2, 5, 10]
+    for times, rounds in found:
+        ratio = natural_attack(rz.approximate_dp(1.0, 1e-6), int(rounds)).ratio
+        assert ratio - 0.1 < float(times) <= ratio
+
+
 def page_has(visit: Visit, name: str) -> bool:
     return visit.page.get_by_role("link", name=name, exact=True).count() == 1
 

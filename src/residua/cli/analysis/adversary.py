@@ -14,6 +14,7 @@ from residua.errors import ArgumentError
 if TYPE_CHECKING:
     from residua.adversary.attack import Attack
     from residua.adversary.strategy import Strategy
+    from residua.adversary.strongest import NaturalAttack
     from residua.filters import Filter
 
 
@@ -26,6 +27,11 @@ SURVIVES = {"YES": "holds", "NO": "BROKEN", "UNDECIDED": "holds, but for roundin
 OWN_GUARANTEE, BUDGET = "the filter's own guarantee", "the rule's budget"
 """What a row of the suite is about."""
 TRIVIAL = "holds, but it is trivial (delta = 1)"
+ANY_QUERIES = "natural, any queries"
+"""The natural rule with the budget `(ANY_EPS, ANY_DELTA)`, in `SOME_ROUNDS`."""
+ANY_EPS, ANY_DELTA = 1.0, 1e-6
+SOME_ROUNDS, MOST_ROUNDS = 10, 20
+"""Rounds against any queries: without a limit of the filter's own, and with a large one."""
 
 
 @command(app, cls=options.QueryCommand)
@@ -42,8 +48,9 @@ def attack(
     For each filter and a small catalogue of queries, the exact worst case over all adaptive
     analysts is compared with the filter's guarantee. Without options, every kind of filter is
     attacked with every built-in catalogue. So are rules that are known to break their promise, to
-    show that the attack finds them. Exit with status 1 if a filter breaks its promise, or if a
-    known unsound rule is not caught.
+    show that the attack finds them. Where the natural filter admits any queries, the strongest
+    known adversary plays against it as well. Exit with status 1 if a filter breaks its promise, or
+    if a known unsound rule is not caught.
 
     Operands:
       query (QUERY): The queries that may be asked, for --filter.
@@ -83,9 +90,41 @@ def _attack_one(
             accuracy=accuracy,
             progress=lambda done, whole: report("", done, whole),
         )
-    shown = {"filter": filter.to_dict(), "rounds": rounds, **_plain(found)}
+    strongest = _with_any_queries(filter)
+    shown = {
+        "filter": filter.to_dict(),
+        "rounds": rounds,
+        **_plain(found),
+        "any_queries": None if strongest is None else _reached(strongest),
+    }
     code = 1 if found.verdict.value == "NO" else 0
-    return _with_strategy(shown, _fields(filter, found), found.strategy, draw, code)
+    return _with_strategy(shown, _fields(filter, found, strongest), found.strategy, draw, code)
+
+
+def _with_any_queries(filter: "Filter") -> "NaturalAttack | None":
+    """The strongest known adversary of a natural filter that is not free and admits any queries."""
+    from residua.adversary.natural_filter import NaturalFilter
+    from residua.adversary.strongest import natural_attack
+
+    if not isinstance(filter, NaturalFilter) or filter.free or filter.catalogue is not None:
+        return None
+    rounds = min(filter.rounds or SOME_ROUNDS, MOST_ROUNDS)
+    if rounds == 1:
+        return None
+    try:
+        return natural_attack(filter.budget, rounds)
+    except ArgumentError:  # The budget is too small for the queries that it would ask.
+        return None
+
+
+def _reached(found: "NaturalAttack") -> dict[str, Any]:
+    return {
+        "rounds": found.rounds,
+        "eps": found.eps,
+        "delta_promised": found.promised,
+        "delta_reached": found.delta,
+        "ratio": output.number(found.ratio),
+    }
 
 
 def _with_strategy(
@@ -130,7 +169,18 @@ def _excess(gap: float, x: float) -> str:
     return f"by {output.below(gap, 4)} at eps = {math.log(x):.6g}"
 
 
-def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
+def _in_words(found: "NaturalAttack") -> str:
+    """What the strongest known adversary reaches, in words."""
+    times = f"{output.below(found.ratio, 3)} times the budget's delta"
+    if found.delta <= found.promised:
+        times = "which does not exceed the budget"
+    reached = f"at least {output.below(found.delta, 3)} at eps = {found.eps:.6g}"
+    return f"{reached}, {times}, in {found.rounds} rounds"
+
+
+def _fields(
+    filter: "Filter", found: "Attack", strongest: "NaturalAttack | None"
+) -> list[tuple[str, str]]:
     from residua.adversary.attack import judge
     from residua.adversary.natural_filter import NaturalFilter
 
@@ -146,6 +196,8 @@ def _fields(filter: "Filter", found: "Attack") -> list[tuple[str, str]]:
         rows.append(("the budget", _kept(judge(found.worst, filter.budget))))
     if found.witness is not None:
         rows.append(("exceeded", _excess(found.violation, found.witness)))
+    if strongest is not None:
+        rows.append(("any queries", _in_words(strongest)))
     return rows
 
 
@@ -156,7 +208,7 @@ def _attack_all(kinds: tuple[str, ...]) -> Result:
 
     chosen = kinds or tuple(KINDS)
     survived: list[dict[str, Any]] = []
-    whole = len(chosen) * len(attack.catalogues()) + (0 if kinds else len(UNSOUND))
+    whole = len(chosen) * len(attack.catalogues()) + (0 if kinds else len(UNSOUND) + 1)
     with output.progress("attacks") as report:
         for kind, name, found in attack.survivors(chosen):
             about = {"filter": kind, "catalogue": name, "about": OWN_GUARANTEE}
@@ -167,6 +219,9 @@ def _attack_all(kinds: tuple[str, ...]) -> Result:
             about = {"rule": rule.name, "about": BUDGET}
             caught.append({**about, **_plain(rule.attack())})
             report(rule.name, len(survived) + len(caught), whole)
+        if not kinds:
+            caught.append({"rule": ANY_QUERIES, "about": BUDGET, **_any_queries()})
+            report(ANY_QUERIES, whole, whole)
     broken = [row for row in survived if row["verdict"] == "NO"]
     missed = [row for row in caught if row["verdict"] != "NO"]
     kept = [
@@ -204,6 +259,28 @@ def _attack_all(kinds: tuple[str, ...]) -> Result:
     return Result(
         {"filters": survived, "unsound_rules": caught}, words, 1 if broken or missed else 0
     )
+
+
+def _any_queries() -> dict[str, Any]:
+    """As `_plain`, for the strongest known adversary of the natural rule."""
+    from residua.adversary.strongest import natural_attack
+    from residua.pld.constructors import approximate_dp
+
+    budget = approximate_dp(ANY_EPS, ANY_DELTA)
+    found = natural_attack(budget, SOME_ROUNDS)
+    exceeded = found.delta > found.promised
+    return {
+        "verdict": "NO" if exceeded else "UNDECIDED",
+        "gap": math.nextafter(found.delta - found.promised, 0.0) if exceeded else 0.0,
+        "x": math.exp(found.eps) if exceeded else None,
+        "states": None,
+        "exact": False,
+        "worst_case": None,
+        "guarantee": repr(budget),
+        "guarantee_is_trivial": False,
+        "strategy": None,
+        **_reached(found),
+    }
 
 
 def _plain(found: "Attack") -> dict[str, Any]:
@@ -429,11 +506,7 @@ def attack_natural(
     last = found.blocks[-1]
     shown = {
         "budget": repr(promised),
-        "rounds": found.rounds,
-        "eps": found.eps,
-        "delta_promised": found.promised,
-        "delta_reached": found.delta,
-        "ratio": output.number(found.ratio),
+        **_reached(found),
         "small_query": {"eps": found.size, "most": last.copies},
         "blocks": [
             {"small_queries": block.copies, "last_queries": [repr(e) for e in block.endings[1:]]}

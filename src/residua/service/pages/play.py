@@ -70,5 +70,6 @@ def play_out(moves: tuple[str, ...]) -> dict[str, Any]:
         "tries": TRIES,
         "is_worst": natural.breaks and natural.below > game.worst().violation + game.DELTA - 1e-9,
         "budget": repr(game.BUDGET),
+        "exceeded": game.exceeded(),
         "curves": json.dumps(game.curves(plan)),
     }

@@ -9,7 +9,8 @@ A residue filter keeps a loss `V` with `L ⊕ V ⪯ B` for what was asked, and a
 it. Here `V = steady` does after either query: whatever the analyst does, `L ⊕ V ⪯ B` bounds it.
 
 Numbers: delta of a strategy is taken at eps = 1.395 from its exact masses, below for what is
-reached, above for what is kept.
+reached, above for what is kept. Analysts who may ask anything, within an everyday budget, are those
+of `natural_attack`.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ import numpy as np
 from residua.adversary.attack import Attack, natural_cost
 from residua.adversary.natural_filter import NaturalFilter
 from residua.adversary.strategy import STOP, Strategy
+from residua.adversary.strongest import natural_attack
 from residua.filters.additive.basic import BasicFilter
 from residua.filters.base import Filter
 from residua.filters.residue.update import UpdateFilter
@@ -41,6 +43,9 @@ STOPPED = "stop"
 MOVES = (*QUERIES, STOPPED)
 ROUNDS = 2
 """Queries that a plan asks at most."""
+EVERYDAY = approximate_dp(1.0, 1e-6)
+"""The budget within which anything may be asked, in each of these numbers of rounds."""
+EVERYDAY_ROUNDS = (2, 5, 10)
 _EPS = np.linspace(0.0, 2 * EPS, 121)
 
 
@@ -90,6 +95,13 @@ def in_words(name: str) -> str:
 def worst() -> Attack:
     """The worst that the natural filter lets anybody do."""
     return natural_cost(tuple(QUERIES.values()), BUDGET, ROUNDS)
+
+
+@cache
+def exceeded() -> tuple[tuple[int, float], ...]:
+    """How often the promised delta is reached in so many rounds by asking anything, from below."""
+    found = (natural_attack(EVERYDAY, rounds) for rounds in EVERYDAY_ROUNDS)
+    return tuple((one.rounds, math.floor(10.0 * one.ratio) / 10.0) for one in found)
 
 
 @cache
