@@ -101,7 +101,7 @@ def least_noise_within(
     found = attempt("this", operations, lambda: least_noise(query, noting))
     if not isinstance(found, TooExpensive) or last is None:
         return found
-    short = scale_noise(last, 1.0, _DIGITS)
+    short = scale_noise(last, 1.0, SHOWN_DIGITS)
     if short is not None and attempt("this", operations // 8, lambda: fits(short)) is True:
         return short
     return last
