@@ -23,6 +23,7 @@ import residua as rz
 from residua.ledger.api import views
 from residua.ledger.operations import committer
 from residua.service import pool as pools
+from residua.service.api.routes import asking as routes
 from residua.service.pages import playground
 from residua.service.pool import Pool
 from residua.service.problems import Problem
@@ -320,6 +321,7 @@ def test_what_is_committed_is_answered_even_if_what_is_left_is_not_known(
     assert own.spend("b", mechanism=query.to_dict()).json()["remaining"]["kind"] == "pure_dp"
     # The committer makes the next decision, and then nothing else can be worked out.
     monkeypatch.setattr(committer, "QUICK", OPERATIONS)
+    monkeypatch.setattr(routes, "QUICK_ANSWER", 1)
     monkeypatch.setattr(own.office.pool, "_within", 0.001)
     found = own.spend("b", "engine", mechanism=query.to_dict(), key="k")
     assert found.status_code == 200 and found.json()["admitted"], found.text

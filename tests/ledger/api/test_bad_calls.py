@@ -130,7 +130,7 @@ def test_a_decision_that_fails_is_an_error_of_its_own_caller_alone(shared: rz.Le
     requests = [good, Failing(principal="local", names=("b",)), good]
     first, failed, second = together(shared, requests)
     assert isinstance(failed, rz.LedgerError) and "of all things" in str(failed)
-    assert first.record.admitted and second.replayed
+    assert first.admitted and second.replayed
 
 
 @pytest.mark.parametrize("given", ["gdp_residue", "", 5, None, ["gdp_residue"]])

@@ -124,6 +124,7 @@ STRANGE: dict[str, Any] = {
     "spent": 0,
     "children": "quotas",
     "window_ends": "2000-01-01T00:00:00.000Z",
+    "declared": '{"staff": [1, 2, false]}',
 }
 """Another value of each column that a spend writes."""
 

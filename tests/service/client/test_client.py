@@ -82,7 +82,8 @@ def test_the_verbs_are_those_of_the_ledger() -> None:
         own = inspect.signature(getattr(Ledger, verb)).parameters
         for client in (rz.Client, rz.AsyncClient):
             theirs = inspect.signature(getattr(client, verb)).parameters
-            assert [(p.name, p.kind, p.default) for p in own.values()] == [
+            # Questions are recorded where the tables are.
+            assert [(p.name, p.kind, p.default) for p in own.values() if p.name != "question"] == [
                 (p.name, p.kind, p.default) for p in theirs.values()
             ], verb
 
