@@ -283,5 +283,8 @@ def test_past_everything_but_a_narrow_gaussian():
     assert pld.delta(0.75 + 1e-7) < 1e-30
     assert pld.delta(0.76) < 1e-280
     assert pld.delta(5.0) < 1e-280
-    lo, hi = pld.epsilon_bounds(1e-60).lo, pld.epsilon_bounds(1e-60).hi
-    assert 0.75 - 1e-6 < lo <= 0.75 <= hi < 0.75 + 1e-3
+    eps = pld.epsilon_bounds(1e-60)
+    assert 0.75 - 1e-6 < eps.lo <= eps.hi < 0.75 + 1e-3
+    law = oracles.Law(laplaces=((Fraction(1, 4), 3),), variance=oracles.exact(1e-8) ** 2)
+    least, most = (law.hockey_stick(mp.exp(mp.mpf(end))) for end in (eps.hi, eps.lo))
+    assert least <= mp.mpf("1e-60") <= most

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from residua.bounds import Floats, Interval
+from residua.pld.arithmetic.ulp_bounds import U
 from residua.pld.curve import chernoff
 from residua.pld.curve.evaluate import RELATIVE
 from residua.pld.curve.support_ends import mass_at_infinity_at_most
@@ -134,9 +135,13 @@ class _Samples:
             def gap(t: float, side: int = side) -> float:
                 ends = read(t)
                 self.add(t, *ends)
-                if self._delta > 0.0 and ends[side] > 0.0:
-                    return math.log(ends[side]) - math.log(self._delta)
-                return 1.0 if ends[side] > self._delta else -1.0
+                if not (self._delta > 0.0 and ends[side] > 0.0):
+                    return 1.0 if ends[side] > self._delta else -1.0
+                # Next to `delta` logarithms do not tell floats apart, and 0 would end the search.
+                off = (ends[side] - self._delta) / self._delta
+                if abs(off) < 0.5:
+                    return math.log1p(off) or -U
+                return math.log(ends[side]) - math.log(self._delta)
 
             above = below = near
             step, height = off + fine(near), gap(near)
