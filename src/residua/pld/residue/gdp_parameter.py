@@ -16,7 +16,8 @@ as one likes to that of its outermost components. Other factors are searched:
 * `K` is convex, so between two orders it lies below its chord, and a chord over `s(s+1)` is
   largest at an end or where `B s² + 2A s + A = 0`;
 * below the first order, `K(s) <= m s + V s²/2` with `m` the mean and `V` the square of half the
-  range (Popoviciu), so the quotient is at most `m + s max(V/2 - m, 0)`;
+  range (Popoviciu), or for lists of atoms, whose largest losses may be next to impossible, little
+  more than `E Z²`, so the quotient is at most `m + s max(V/2 - m, 0)`;
 * past the last, `D_α` is at most the largest loss;
 * and `eps`-DP implies `eps²/2` (Bun and Steinke 2016), where floats have no digits left.
 
@@ -226,8 +227,15 @@ def _one_way(loss: Pld) -> tuple[float, float]:
     popoviciu = (0.5 * (top + bottom)) ** 2 * (1.0 + 1e-12) + TINY
     unit = min(1.0, 1.0 / pure)
     # Below the first order the bound grows with it, above it floats lose `K / s` as 1/s.
-    gap = max(0.5 * popoviciu - mean, TINY)
-    first = min(max(_WIDTH, (_NOISE / gap) ** 0.5), 0.1) * unit
+    gap, far = max(0.5 * popoviciu - mean, TINY), 0.1
+    listed = loss._evaluator._single_atoms
+    if listed is not None:
+        # Up to order 0.01, in that unit, the variance of the tilted loss is at most e^0.01 E Z².
+        size = np.abs(listed.z) + listed.loss_error
+        square = 1.0101 * float(listed.p @ (size * size)) + TINY
+        if square < popoviciu:
+            gap, far = max(0.5 * square - mean, TINY), 0.01
+    first = min(max(_WIDTH, (_NOISE / gap) ** 0.5), far) * unit
     best = max(low, 0.0)
     limit = (mean + first * gap) * (1.0 + 1e-14)
     # Past the last order the quotient is at most top / (s + 1): below what the mean already gives.
