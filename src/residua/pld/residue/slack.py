@@ -46,6 +46,7 @@ from residua.pld.residue.excess import (
     gaussian_transform,
     tail_transform,
 )
+from residua.pld.residue.excess_nodes import ladder
 from residua.pld.residue.finite import finite_excess
 from residua.pld.residue.gdp_residue import gdp_residue_cost, squared
 from residua.work_limit import remembered, work
@@ -218,13 +219,12 @@ def _may_fit(tents: Tents, v: float, eta: float) -> bool:
     sides = ((tents.excess, tents.p_inf), (tents.excess.reversed, tents.q_inf))
     for excess, mass in sides:
         keep = excess.losses > 0.0
-        z, w = excess.losses[keep], excess.weights[keep]
-        y = np.concatenate([[0.0], z])
-        work(4.0 * y.size * z.size, 24.0 * y.size * z.size)
-        heights = 2.0 * np.sinh(0.5 * np.maximum(z - y[:, None], 0.0)) @ w
+        y = np.concatenate([[0.0], excess.losses[keep]])
+        work(200.0 * y.size)
+        heights, _ = ladder(np.diff(y, prepend=0.0), np.concatenate([[0.0], excess.weights[keep]]))
         h, _ = gaussian._right(y, 0.0, v, 0.0)
         room = ((1.0 - eta) * h + (eta - mass)) * np.exp(-0.5 * y)
-        if np.any(heights > room * (1.0 + 1e-6)):
+        if not np.all(heights <= room * (1.0 + 1e-6)):
             return False
     return True
 
