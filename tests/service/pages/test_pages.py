@@ -146,7 +146,7 @@ def test_the_playground_breaks_the_natural_filter(
     label = page.locator(".bars").get_attribute("aria-label")
     natural, residue, basic = map(float, re.findall(r"filter ([\d.]+)", label))
     assert natural > 0.509 >= max(residue, basic)
-    assert "exceeds what is left" in _text(page, ".said")
+    assert "exceeds the budget that is left" in _text(page, ".said")
     visit.check(shots / "play-phone.png")
     assert page.url.endswith("/play?first=steady&low=gamble&high=steady")
     page.reload()
