@@ -112,6 +112,7 @@ def guarantee_curve(
     """
     query("budget", budget)
     corner = response_point(budget)
+    rounds = None if rounds is None else check_rounds(rounds)
     found = []
     for given in checks.items("target_deltas", target_deltas, "a list of deltas"):
         target = checks.positive("target_deltas", checks.probability("target_deltas", given))
@@ -169,7 +170,7 @@ def moment_bound(t: float, delta: float, target: float) -> tuple[Cut, float]:
 
     `eps'` is infinite if no cut proves anything.
     """
-    least = max(min(2.0 * delta, 1e-3), 1e-12)
+    least = max(min(2.0 * delta, 1e-3), 1e-12 * max(t, 1.0))
     offsets = [
         np.geomspace(least, 8.0, 40),
         np.geomspace(least, 2.0, 20),
@@ -190,7 +191,7 @@ def moment_bound(t: float, delta: float, target: float) -> tuple[Cut, float]:
 def _cut(t: float, delta: float, jump: float, level: float, share: float) -> Cut:
     """A cut from the distances to `t` and from the order as a share of the largest one."""
     order = -math.log(delta) * share / (2.0 * t + jump + level)
-    return Cut(*(float(f"{x:.12g}") for x in (t + jump, t + level, order)))
+    return Cut(t + jump, t + level, order)
 
 
 def _best_offsets(
@@ -206,7 +207,7 @@ def _best_offsets(
             np.exp(order * (t + level)) / -np.expm1(-level),
             np.exp(order * (t + overshoot)) / -np.expm1(-overshoot),
         )
-        markov = order * np.log(order) - (order + 1.0) * np.log1p(order)
+        markov = -order * np.log1p(1.0 / order) - np.log1p(order)
         eps = t + level + (markov - np.log1p(-risk) - np.log(target - rare)) / order
     at = np.unravel_index(int(np.argmin(np.where(np.isnan(eps), np.inf, eps))), eps.shape)
     return float(jump[at]), float(level[at]), float(share[at])
@@ -215,7 +216,7 @@ def _best_offsets(
 def evaluate(cut: Cut, t: float, delta: float, target: float) -> float:
     """The proven `eps'` at `target` for one cut (inf if it proves nothing)."""
     jump, level, order = cut
-    if not (t < level and t < jump and order > 0.0):
+    if not (t < level and t < jump and order > 1e-100):
         return math.inf
     left = target * (1.0 - SLACK) - rare_jumps(jump - t, delta) * (1.0 + SLACK)
     places = (level, level + jump)
@@ -223,7 +224,7 @@ def evaluate(cut: Cut, t: float, delta: float, target: float) -> float:
     if not (left > 0.0 and risk < -SLACK):
         return math.inf
     log_moment = order * level - math.log(-math.expm1(risk + SLACK))
-    log_markov = order * math.log(order) - (order + 1.0) * math.log1p(order)
+    log_markov = -order * math.log1p(1.0 / order) - math.log1p(order)
     eps = (log_moment + log_markov - math.log(left) + SLACK) / order
     return max(eps * (1.0 + SLACK), 0.0)
 

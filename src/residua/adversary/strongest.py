@@ -111,7 +111,8 @@ def natural_attack(
     Args:
         budget: compositions of what is asked stay below it; a Gaussian, an `(eps, delta)` budget,
             or a composition.
-        rounds: how many queries may be asked, 2 or more.
+        rounds: how many queries may be asked, 2 or more; at most 100 are, or 20 where the budget is
+            not `(eps, delta)`.
         eps: where delta is compared; by default the `eps` of an `(eps, delta)` budget.
         progress: called with the blocks that are proven, and all of them.
 
@@ -130,9 +131,11 @@ def natural_attack(
     at = checks.between("eps", point[0] if eps is None and point else eps, 0.0, LARGEST_EPS / 4.0)
     checks.require(0.0 < budget.delta(at) < 1.0, "eps", "where delta is between 0 and 1", at)
     game = _Game(budget, at)
-    copies = min(max(FEW_COPIES, 16 * rounds), MOST_COPIES)
+    # An analyst need not use all rounds: more than these would take minutes.
+    looks = min(rounds, 100 if game.levels.size == 1 else 20)
+    copies = min(max(FEW_COPIES, 16 * looks), MOST_COPIES)
     # Plans are compared with fewer sizes of a last query than the one that is proven has.
-    plans = [(game.value(plan, 100), plan) for plan in game.plans(rounds, copies)]
+    plans = [(game.value(plan, 100), plan) for plan in game.plans(looks, copies)]
     if not plans:
         raise ArgumentError(f"budget must leave room for small queries, got {budget!r}")
     return game.prove(max(plans)[1], progress)

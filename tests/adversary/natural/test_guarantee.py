@@ -178,7 +178,7 @@ def test_a_cut_is_evaluated_from_above(
         return
     with mpmath.workdps(50):
         c = 1 - mpmath.exp(mpmath.mpf(t) - cut.jump)
-        rare = c - mpmath.sqrt(c * c - 2 * mpmath.mpf(delta))
+        rare = 2 * mpmath.mpf(delta) / (c + mpmath.sqrt(c * c - 2 * mpmath.mpf(delta)))
         k = mpmath.mpf(cut.order)
         places = (mpmath.mpf(cut.level), mpmath.mpf(cut.level) + cut.jump)
         risk = delta * max(mpmath.exp(k * z) / (1 - mpmath.exp(t - z)) for z in places)
@@ -189,11 +189,36 @@ def test_a_cut_is_evaluated_from_above(
 
 
 @pytest.mark.parametrize(
+    ("eps", "delta", "target"),
+    [
+        (1e-30, 1e-24, 1e-13), (4.7e-104, 1.9e-24, 2.9e-13), (1.0, 1e-40, 1e-39),
+        (0.1, 1e-20, 1e-19), (100.0, 1e-60, 1e-59), (0.01, 1e-100, 1e-99), (1.0, 1e-300, 1e-3),
+    ],
+)  # fmt: skip
+def test_extreme_budgets_have_a_finite_guarantee_from_above(
+    eps: float, delta: float, target: float
+) -> None:
+    """Orders up to 1e12, where sizes cancel, and levels next to eps; against eighty digits."""
+    cut, found = moment_bound(eps, delta, target)
+    assert found < math.inf
+    with mpmath.workdps(80):
+        c = 1 - mpmath.exp(mpmath.mpf(eps) - cut.jump)
+        rare = 2 * mpmath.mpf(delta) / (c + mpmath.sqrt(c * c - 2 * mpmath.mpf(delta)))
+        k = mpmath.mpf(cut.order)
+        places = (mpmath.mpf(cut.level), mpmath.mpf(cut.level) + cut.jump)
+        risk = delta * max(mpmath.exp(k * z) / (1 - mpmath.exp(eps - z)) for z in places)
+        log_markov = k * mpmath.log(k) - (k + 1) * mpmath.log(k + 1)
+        log_moment = k * cut.level - mpmath.log(1 - risk)
+        true = (log_moment + log_markov - mpmath.log(target - rare)) / k
+        assert max(true, 0) <= found <= max(true, 0) * (1 + 1e-6) + 1e-6
+
+
+@pytest.mark.parametrize(
     "cut",
     [
         Cut(1.0, 1.1, 3.0), Cut(1.2, 1.0, 3.0), Cut(1.2, 1.1, 0.0), Cut(1.2, 1.1, -1.0),
         Cut(1.2, 1.1, 50.0), Cut(1.0 + 1e-7, 1.1, 3.0), Cut(math.nan, 1.1, 3.0),
-        Cut(1.2, 1.1, math.nan),
+        Cut(1.2, 1.1, math.nan), Cut(1.2, 1.1, 5e-324),
     ],
 )  # fmt: skip
 def test_cuts_that_prove_nothing(cut: Cut) -> None:

@@ -132,7 +132,7 @@ def _by_moments(
         under_root = rarity**2 - 2 * ball(d)
         if not under_root > 0 or not ball(d) / rarity < 2 * under_root.sqrt():
             return undecided("losses above the guarantee's jump are not rare")
-        rare = rarity - under_root.sqrt()
+        rare = 2 * ball(d) / (rarity + under_root.sqrt())
         k = ball(order)
         risks = [
             ball(d) * (k * ball(z)).exp() / (1 - ball(t - z).exp()) for z in (level, level + jump)
