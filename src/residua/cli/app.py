@@ -53,7 +53,7 @@ COMMANDS = {
     "token": "budgets.service",
     "serve": "budgets.service",
     "attack": "analysis.adversary",
-    "natural": "analysis.adversary",
+    "natural": "analysis.natural",
     "figures": "tools.figures",
     "bench": "tools.machine",
     "verify": "budgets.verify",
