@@ -242,9 +242,11 @@ class _Game:
         blocks: list[Block] = []
         for done, copies in enumerate(reversed(plan.copies), 1):
             choice = self._choose(plan.size, copies, 400)
-            if choice is not None:
+            # Fewer small queries fit where more do.
+            spent = copies * pure_dp(plan.size)
+            if choice is not None and (after or dominated(spent, self.budget).proven):
                 _, stops = _stop_or_go(choice.height, value, plan.size, after - copies)
-                spent, weights = copies * pure_dp(plan.size), _weights(plan.size, copies)
+                weights = _weights(plan.size, copies)
                 endings = self._endings(choice, stops, weights, spent)
                 heights = self._heights(endings, _losses(plan.size, copies))
                 value, stops = _stop_or_go(heights.max(axis=0), value, plan.size, after - copies)
@@ -253,7 +255,8 @@ class _Game:
                 after = copies
             if progress is not None:
                 progress(done, len(plan.copies))
-        assert value is not None
+        if value is None:
+            raise ArgumentError(f"budget must leave room for small queries, got {self.budget!r}")
         # Roundings of sums with non-negative terms: 1e6 operations of relative error 2^-50.
         reached = float(_weights(plan.size, after) @ value) * (1.0 - 1e-9)
         promised = float(self.budget.delta(self.eps))

@@ -47,6 +47,29 @@ def test_the_natural_filter_admits_all_that_it_asks(budget: rz.Pld) -> None:
             assert ending.is_symmetric and dominated(spent + ending, budget).proven
 
 
+def test_small_queries_that_are_not_proven_to_fit_are_not_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Too many of them by floats that are off: the block is left out, or nothing is claimed."""
+    size_for = strongest._Game._size_for
+    monkeypatch.setattr(
+        strongest._Game, "_size_for", lambda game, copies: 1.02 * size_for(game, copies)
+    )
+    monkeypatch.setattr(strongest._Game, "_choose", _choose_whatever_fits)
+    found = natural_attack(BUDGET, 5)
+    for block in found.blocks:
+        assert dominated(block.copies * rz.pure_dp(found.size), BUDGET).proven
+
+
+def _choose_whatever_fits(
+    game: strongest._Game, size: float, copies: int, _sizes: int
+) -> strongest._Choice:
+    """A last query of hardly any probability, whether the small ones fit or not."""
+    height = strongest._complement(strongest._losses(size, copies) - game.eps)
+    best = np.zeros(copies + 1, dtype=int)
+    return strongest._Choice(np.array([1.0]), np.array([1e-12]), best, height)
+
+
 def small_attack(monkeypatch: pytest.MonkeyPatch, rounds: int) -> strongest.NaturalAttack:
     monkeypatch.setattr(strongest, "FEW_COPIES", 24)
     monkeypatch.setattr(strongest, "MOST_COPIES", 24)
